@@ -1,0 +1,4 @@
+//! The parts of pitchfork-rs that need no Ruby: decisions, HTTP, sockets and shared memory.
+//!
+//! The modules are layered: each may use those above it in this list, never those below.
+pub mod http;
