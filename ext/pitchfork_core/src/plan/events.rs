@@ -1,0 +1,160 @@
+//! What each event tells: it is written into the state, and nothing is decided here.
+
+use super::{Action, Event, Kind, Level, PREPARE_TIMEOUT, Pid, Proof, Report, Signal, Stage, Token, Turn};
+use crate::refork::CONDITION_BACKOFF;
+
+impl Turn<'_> {
+    pub(super) fn take_in(&mut self, event: Event) {
+        match event {
+            Event::Start | Event::Tick => {}
+            Event::Message(token, report) => self.take_in_report(token, report),
+            Event::Closed(token) => self.take_in_closed(token),
+            Event::Exited { pid } => {
+                let token = self.state.children.by_pid(pid).map(|child| child.token);
+                if let Some(child) = token.and_then(|token| self.remove(token)) {
+                    self.actions.push(Action::Departed(child));
+                }
+            }
+            Event::Vanished(token) => drop(self.remove(token)),
+            Event::Failed(token) => self.take_in_failure(token, false),
+            Event::Signal(signal) => self.take_in_signal(signal),
+        }
+    }
+
+    fn take_in_report(&mut self, token: Token, report: Report) {
+        match report {
+            Report::Forked { pid } => self.learn_pid(token, pid),
+            Report::Registered { pid } => {
+                self.learn_pid(token, pid);
+                if let Some(child) = self.state.children.get(token) {
+                    self.log(Level::Info, format!("{child} registered"));
+                }
+            }
+            Report::Preparing => {
+                let deadline = self.now + PREPARE_TIMEOUT;
+                if let Some(child) = self.state.children.get_mut(token)
+                    && child.stage == Stage::Starting
+                {
+                    child.stage = Stage::Preparing;
+                    child.deadline = Some(deadline);
+                }
+            }
+            Report::Ready => self.take_in_ready(token),
+            Report::SpawnFailed { token, unsafe_to_fork } => self.take_in_failure(token, unsafe_to_fork),
+            Report::ConditionMet => self.take_in_condition(token),
+        }
+    }
+
+    fn learn_pid(&mut self, token: Token, pid: Pid) {
+        let Some(child) = self.state.children.get(token) else { return };
+        if child.pid.is_some() {
+            return;
+        }
+        let deadline = self.now
+            + match (child.kind, child.forker) {
+                (Kind::Mold, None) => super::BOOT_TIMEOUT,
+                _ => self.state.settings.spawn_timeout,
+            };
+        self.state.children.learn_pid(token, pid);
+        let Some(child) = self.state.children.get_mut(token) else { return };
+        match child.stage {
+            Stage::Requested => {
+                child.stage = Stage::Starting;
+                child.deadline = Some(deadline);
+            }
+            // Nobody waits for it any more, and somebody else may have its number by now.
+            Stage::Abandoned => self.kill(token),
+            _ => {}
+        }
+    }
+
+    fn take_in_ready(&mut self, token: Token) {
+        let now = self.now;
+        let Some(child) = self.state.children.get_mut(token) else { return };
+        if !matches!(child.stage, Stage::Starting | Stage::Preparing) {
+            return;
+        }
+        child.stage = Stage::Ready;
+        child.deadline = None;
+        child.ready_at = Some(now);
+        if child.kind == Kind::Mold {
+            let line = format!("{child} ready");
+            self.log(Level::Info, line);
+            if !self.state.listening {
+                self.state.listening = true;
+                self.actions.push(Action::Listen);
+            }
+        } else if child.forker == self.state.mold {
+            self.state.mold_backoff.succeed();
+        }
+    }
+
+    /// A forker says that it did not fork the child it was asked for, or nobody could be asked at all.
+    fn take_in_failure(&mut self, token: Token, unsafe_to_fork: bool) {
+        let Some(child) = self.state.children.get(token) else { return };
+        let (forker, outstanding) = (child.forker, child.pid.is_none() && child.stage != Stage::Abandoned);
+        if unsafe_to_fork && let Some(forker) = forker.and_then(|forker| self.state.children.get(forker)) {
+            let line = format!("{forker} is no longer fork safe, can't refork");
+            self.log(Level::Error, line);
+        }
+        if outstanding {
+            if forker.is_none() {
+                self.state.boot_fork_failures += 1;
+            }
+            self.abandon(token);
+        }
+    }
+
+    fn take_in_closed(&mut self, token: Token) {
+        let deadline = self.now + self.state.settings.hard_timeout;
+        let Some(child) = self.state.children.get_mut(token) else { return };
+        if child.pid.is_none() {
+            // Whoever forked it would have said its pid before closing: there is no such process.
+            self.remove(token);
+        } else if child.deadline.is_none() {
+            // It is exiting, or it has lost its mind. Its death is for the reaping to tell.
+            child.deadline = Some(deadline);
+        }
+    }
+
+    fn take_in_condition(&mut self, token: Token) {
+        let Some(worker) = self.state.children.get(token) else { return };
+        let granted = self.is_running()
+            && worker.is_ready()
+            && self.state.mold.is_some()
+            && !self.state.is_reforking()
+            && self.now >= self.state.condition_backoff_until;
+        if granted {
+            self.state.condition_backoff_until = self.now + CONDITION_BACKOFF;
+            self.promote(token);
+        }
+    }
+
+    fn take_in_signal(&mut self, signal: Signal) {
+        match signal {
+            Signal::Int => self.shut_down_now(),
+            Signal::Quit => self.shut_down("QUIT"),
+            Signal::Term => self.shut_down("TERM"),
+            Signal::Usr2 if self.is_running() => self.state.refork_queued = true,
+            Signal::Usr2 => self.log(Level::Error, "can't refork: the server is shutting down".into()),
+            Signal::Ttin if self.state.wanted < self.max_workers() => self.state.wanted += 1,
+            Signal::Ttin => {
+                let line = format!("can't add a worker: the scoreboard has room for {}", self.max_workers());
+                self.log(Level::Error, line);
+            }
+            Signal::Ttou => {
+                self.state.wanted = self.state.wanted.saturating_sub(1);
+                if let Some(candidate) = &mut self.state.candidate
+                    && matches!(candidate.proof, Proof::Vacating(nr) if nr >= self.state.wanted)
+                {
+                    candidate.proof = Proof::Owed;
+                }
+            }
+        }
+    }
+
+    /// Two lines a worker, so that its successor can be asked for while it is forgotten, and some for molds.
+    fn max_workers(&self) -> u32 {
+        self.state.settings.slots.saturating_sub(super::MOLD_SLOTS) / 2
+    }
+}

@@ -1,0 +1,498 @@
+//! The monitor's decisions, as one pure function: [`step`].
+//!
+//! It sees no clock, no process and no socket. Whatever happens reaches it as an [`Event`], whatever shall be done
+//! leaves it as [`Action`]s, and the loops around it translate. So any order of crashes, late messages and signals
+//! can be played through in a test.
+//!
+//! Events only record what is known; what to do about it is worked out anew after each of them, from the state
+//! alone (`reconcile`). So no decision depends on having seen the right event at the right time.
+
+mod events;
+mod molds;
+mod shutdown;
+mod workers;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::children::{Child, Children, Kind, Millis, Pid, Stage, Token};
+use crate::message::Report;
+use crate::refork::Backoff;
+
+/// A mold that has not booted its application by then is given up.
+pub const BOOT_TIMEOUT: Millis = 600_000;
+/// A mold that has not prepared itself by then is given up. `spawn_timeout` does not bound it: collections of a
+/// large heap take longer than a hook should.
+pub const PREPARE_TIMEOUT: Millis = 60_000;
+/// How long the kernel may take to end a killed process before the signal is repeated.
+pub const KILL_TIMEOUT: Millis = 5_000;
+/// How long children may take to end at an immediate shutdown before they are killed.
+pub const INT_TIMEOUT: Millis = 2_000;
+/// A pause between two steps beyond this means that this process itself was stopped, or its machine; nobody's
+/// deadline can be judged by it.
+pub const SUSPENDED: Millis = 5_000;
+/// A mold forks one child at a time. One request in hand and one waiting keeps it busy, and lets the deadline of a
+/// spawn measure the spawn rather than the queue before it.
+const SPAWNS_IN_FLIGHT: usize = 2;
+/// So many times in a row the monitor may fail to fork a mold before it gives up.
+const MAX_BOOT_FORK_FAILURES: u32 = 5;
+/// Lines of the scoreboard beyond those for workers: the mold, a candidate, and old ones that are leaving.
+const MOLD_SLOTS: u32 = 8;
+
+/// What the plan has to know from the configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How many workers there shall be at the start.
+    pub workers: u32,
+    /// Soft timeout and clean-up together.
+    pub hard_timeout: Millis,
+    /// How long a fork and the hooks after it may take.
+    pub spawn_timeout: Millis,
+    /// How many workers may be missing while they are replaced; `None` means a tenth of them, rounded up.
+    pub max_unavailable: Option<u32>,
+    /// How many lines the scoreboard has.
+    pub slots: u32,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The monitor is set up; boot.
+    Start,
+    /// A child said something.
+    Message(Token, Report),
+    /// Nobody can say anything more on this child's channel.
+    Closed(Token),
+    /// A child of ours was reaped.
+    Exited {
+        /// Its pid.
+        pid: Pid,
+    },
+    /// There turned out to be no process behind a pid of ours.
+    Vanished(Token),
+    /// An [`Action`] that starts this child could not be carried out.
+    Failed(Token),
+    /// Somebody signalled the monitor.
+    Signal(Signal),
+    /// Time has passed.
+    Tick,
+}
+
+/// Signals to the monitor that ask for a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Stop now.
+    Int,
+    /// Stop when the work in hand is done.
+    Quit,
+    /// Stop when the work in hand is done.
+    Term,
+    /// Refork.
+    Usr2,
+    /// One worker more.
+    Ttin,
+    /// One worker fewer.
+    Ttou,
+}
+
+/// Signals from the monitor to its children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kill {
+    /// `SIGINT`.
+    Int,
+    /// `SIGTERM`.
+    Term,
+    /// `SIGKILL`.
+    Kill,
+}
+
+/// How much a log line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// For operators.
+    Info,
+    /// Something went wrong.
+    Error,
+    /// The server cannot go on.
+    Fatal,
+}
+
+/// What shall be done.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Fork a mold that boots the application.
+    Boot {
+        /// Names the spawn.
+        token: Token,
+        /// Its line on the scoreboard.
+        slot: u32,
+    },
+    /// Have a mold fork a worker.
+    Spawn {
+        /// The mold.
+        forker: Token,
+        /// Names the spawn.
+        token: Token,
+        /// The worker's line on the scoreboard.
+        slot: u32,
+        /// The worker's number.
+        nr: u32,
+        /// The worker's generation.
+        generation: u32,
+    },
+    /// Have a worker fork a mold.
+    Promote {
+        /// The worker.
+        forker: Token,
+        /// Names the spawn.
+        token: Token,
+        /// The mold's line on the scoreboard.
+        slot: u32,
+        /// The mold's generation.
+        generation: u32,
+    },
+    /// Ask a child to finish and exit.
+    Dismiss {
+        /// The child.
+        token: Token,
+        /// Whether it shall first serve what waits in the listeners' queues.
+        drain: bool,
+    },
+    /// Send a signal.
+    Signal {
+        /// The child.
+        token: Token,
+        /// Its pid.
+        pid: Pid,
+        /// The signal.
+        kill: Kill,
+    },
+    /// Drop the monitor's end of a child's channel and free its line on the scoreboard, which also tells a late
+    /// child that nobody waits for it.
+    Forget {
+        /// The child.
+        token: Token,
+        /// Its line.
+        slot: u32,
+    },
+    /// Tell a late child to go, but keep listening for its pid.
+    Disown {
+        /// Its line on the scoreboard.
+        slot: u32,
+    },
+    /// Run the hook for a child that was reaped.
+    Departed(Child),
+    /// This mold is now the one that workers come from; workers of other molds are outdated.
+    Current(Token),
+    /// Begin to listen: somebody can serve now.
+    Listen,
+    /// Let no new connection in.
+    StopListening,
+    /// Write a log line.
+    Log(Level, String),
+    /// Leave the loop with this status.
+    Exit(i32),
+}
+
+/// What the plan may read of the scoreboard.
+pub trait View {
+    /// When the child at this line is overdue; 0 if it has no deadline.
+    fn deadline(&self, slot: u32) -> Millis;
+    /// How many requests the child at this line has served.
+    fn requests(&self, slot: u32) -> u64;
+    /// Whether the child at this line may still be forked.
+    fn fork_safe(&self, slot: u32) -> bool;
+}
+
+/// Whether the server is on its way up, or on its way down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Serving, or about to.
+    Running,
+    /// Finishing the work in hand.
+    Draining,
+    /// Stopping without waiting for anybody.
+    Stopping,
+    /// Nothing is left.
+    Over,
+}
+
+/// A mold on its way to replace, or to become, the current one.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    token: Token,
+    proof: Proof,
+}
+
+/// How far a ready candidate has got with proving that workers come up from it.
+#[derive(Clone, Copy, Debug)]
+enum Proof {
+    /// Nothing done yet.
+    Owed,
+    /// The worker of this number was dismissed to make room.
+    Vacating(u32),
+    /// This worker was asked of it.
+    Asked(Token),
+}
+
+/// Everything the monitor knows.
+#[derive(Debug)]
+pub struct State {
+    settings: Settings,
+    phase: Phase,
+    children: Children,
+    wanted: u32,
+    mold: Option<Token>,
+    candidate: Option<Candidate>,
+    refork_queued: bool,
+    condition_backoff_until: Millis,
+    mold_backoff: Backoff,
+    boot_fork_failures: u32,
+    worker_backoffs: BTreeMap<u32, Backoff>,
+    passed_over: BTreeSet<Token>,
+    listening: bool,
+    exit_status: i32,
+    next_token: u64,
+    free_slots: Vec<u32>,
+    last_step: Option<Millis>,
+    judge_from: Millis,
+}
+
+/// Takes in one event and decides what follows from it.
+pub fn step(state: &mut State, event: Event, view: &dyn View, now: Millis) -> Vec<Action> {
+    let mut actions = Vec::new();
+    let mut turn = Turn { state, view, now, actions: &mut actions };
+    turn.forgive_suspension();
+    turn.take_in(event);
+    turn.reconcile();
+    actions
+}
+
+/// One call of [`step`]: the state, what it may look at, and what it has decided so far.
+struct Turn<'t> {
+    state: &'t mut State,
+    view: &'t dyn View,
+    now: Millis,
+    actions: &'t mut Vec<Action>,
+}
+
+impl State {
+    /// A server of which nothing has been started yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            phase: Phase::Running,
+            children: Children::default(),
+            wanted: settings.workers,
+            mold: None,
+            candidate: None,
+            refork_queued: false,
+            condition_backoff_until: 0,
+            mold_backoff: Backoff::default(),
+            boot_fork_failures: 0,
+            worker_backoffs: BTreeMap::new(),
+            passed_over: BTreeSet::new(),
+            listening: false,
+            exit_status: 0,
+            next_token: 1,
+            free_slots: (0..settings.slots).rev().collect(),
+            last_step: None,
+            judge_from: 0,
+        }
+    }
+
+    /// The table of children.
+    #[must_use]
+    pub fn children(&self) -> &Children {
+        &self.children
+    }
+
+    /// The way up or down.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// How many workers there shall be.
+    #[must_use]
+    pub fn wanted(&self) -> u32 {
+        self.wanted
+    }
+
+    /// The mold that workers come from, if one is alive.
+    #[must_use]
+    pub fn mold(&self) -> Option<&Child> {
+        self.mold.and_then(|token| self.children.get(token))
+    }
+
+    /// Whether all wanted workers are ready.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.unavailable() == 0
+    }
+
+    /// Whether a refork, or the search for a mold, is under way.
+    #[must_use]
+    pub fn is_reforking(&self) -> bool {
+        self.candidate.is_some() || self.children.workers().any(|worker| self.is_outdated(worker))
+    }
+
+    /// How many workers may be missing at once while they are replaced.
+    #[must_use]
+    pub fn max_unavailable(&self) -> u32 {
+        self.settings.max_unavailable.unwrap_or_else(|| self.wanted.div_ceil(10)).max(1)
+    }
+
+    /// How many of the wanted numbers have no ready worker.
+    #[must_use]
+    pub fn unavailable(&self) -> u32 {
+        let ready = self.children.workers().filter(|worker| worker.is_ready());
+        let ready = ready.filter(|worker| worker.occupies().is_some_and(|nr| nr < self.wanted)).count();
+        self.wanted.saturating_sub(u32::try_from(ready).unwrap_or(u32::MAX))
+    }
+
+    /// When [`step`] has to be called again even if nothing happens. Never `now` or earlier: whatever was due has
+    /// been dealt with, and whatever waits for somebody waits for an event.
+    #[must_use]
+    pub fn next_wake(&self, now: Millis) -> Option<Millis> {
+        let deadlines = self.children.iter().filter_map(|child| child.deadline);
+        let pauses = self.worker_backoffs.values().chain([&self.mold_backoff]).map(Backoff::not_before);
+        deadlines.chain(pauses).filter(|&at| at > now).min()
+    }
+
+    fn is_outdated(&self, worker: &Child) -> bool {
+        self.mold.is_some() && worker.forker != self.mold
+    }
+}
+
+impl Turn<'_> {
+    /// A stopped monitor sees every deadline missed at once, though its children were stopped with it.
+    fn forgive_suspension(&mut self) {
+        let gap = self.now.saturating_sub(self.state.last_step.unwrap_or(self.now));
+        self.state.last_step = Some(self.now);
+        if gap < SUSPENDED {
+            return;
+        }
+        self.state.judge_from = self.now + SUSPENDED;
+        for child in self.state.children.iter_mut() {
+            child.deadline = child.deadline.map(|deadline| deadline + gap);
+        }
+    }
+
+    fn reconcile(&mut self) {
+        self.enforce_deadlines();
+        if self.state.phase == Phase::Running {
+            self.look_for_a_mold();
+            self.start_queued_refork();
+            self.prove_candidate();
+            self.dismiss_surplus();
+            self.dismiss_outdated();
+            self.fill_vacancies();
+        }
+        // Not `else`: looking for a mold in vain ends the server.
+        if self.state.phase != Phase::Running {
+            self.wind_down();
+        }
+    }
+
+    fn log(&mut self, level: Level, line: String) {
+        self.actions.push(Action::Log(level, line));
+    }
+
+    /// Adds a child that is about to be asked for, if the scoreboard has a line left.
+    fn enter(&mut self, kind: Kind, generation: u32, forker: Option<Token>, patience: Millis) -> Option<Child> {
+        let Some(slot) = self.state.free_slots.pop() else {
+            self.log(Level::Error, format!("all {} lines of the scoreboard are taken", self.state.settings.slots));
+            return None;
+        };
+        let token = Token(self.state.next_token);
+        self.state.next_token += 1;
+        let child = Child {
+            token,
+            kind,
+            generation,
+            slot,
+            forker,
+            pid: None,
+            stage: Stage::Requested,
+            deadline: Some(self.now + patience),
+            ready_at: None,
+        };
+        self.state.children.insert(child.clone());
+        Some(child)
+    }
+
+    /// Takes a child out of the table, and draws the consequences.
+    fn remove(&mut self, token: Token) -> Option<Child> {
+        let child = self.state.children.remove(token)?;
+        self.state.free_slots.push(child.slot);
+        self.actions.push(Action::Forget { token, slot: child.slot });
+        self.state.passed_over.remove(&token);
+        if child.stage != Stage::Abandoned {
+            self.account_for(&child);
+        }
+        Some(child)
+    }
+
+    /// Gives up a spawn whose pid is not known. It stays in the table, so that it can be killed if it turns up.
+    fn abandon(&mut self, token: Token) {
+        let patience = self.state.settings.spawn_timeout;
+        let Some(child) = self.state.children.get_mut(token) else { return };
+        child.stage = Stage::Abandoned;
+        child.deadline = Some(self.now + patience);
+        let child = child.clone();
+        self.actions.push(Action::Disown { slot: child.slot });
+        self.account_for(&child);
+    }
+
+    /// What the end of a child, or of the hope for it, means for what comes next.
+    fn account_for(&mut self, child: &Child) {
+        match child.kind {
+            Kind::Worker(nr) => self.account_for_worker(child, nr),
+            Kind::Mold => self.account_for_mold(child),
+        }
+    }
+
+    /// Tells a child to finish and go.
+    fn dismiss(&mut self, token: Token, drain: bool) {
+        let deadline = self.now + self.state.settings.hard_timeout;
+        let Some(child) = self.state.children.get_mut(token) else { return };
+        child.stage = Stage::Leaving;
+        child.deadline = Some(deadline);
+        self.actions.push(Action::Dismiss { token, drain });
+    }
+
+    fn kill(&mut self, token: Token) {
+        let Some(child) = self.state.children.get_mut(token) else { return };
+        let Some(pid) = child.pid else { return };
+        child.stage = Stage::Killed;
+        child.deadline = Some(self.now + KILL_TIMEOUT);
+        self.actions.push(Action::Signal { token, pid, kill: Kill::Kill });
+    }
+
+    fn enforce_deadlines(&mut self) {
+        let (now, view) = (self.now, self.view);
+        let judged = now >= self.state.judge_from;
+        let overdue = |child: &&Child| {
+            child.deadline.is_some_and(|deadline| deadline <= now)
+                || (child.is_ready() && judged && (1..now).contains(&view.deadline(child.slot)))
+        };
+        let overdue: Vec<Token> = self.state.children.iter().filter(overdue).map(|child| child.token).collect();
+        for token in overdue {
+            let Some(child) = self.state.children.get(token) else { continue };
+            let line = format!("{child} timed out, killing");
+            match (child.stage, child.pid) {
+                (Stage::Abandoned, _) => drop(self.remove(token)),
+                (_, None) => {
+                    self.log(Level::Error, format!("{child} timed out during spawn, abandoning"));
+                    self.abandon(token);
+                }
+                (Stage::Killed, _) => self.kill(token),
+                (_, Some(_)) => {
+                    self.log(Level::Error, line);
+                    self.kill(token);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What only the kernel can do, wrapped so that nothing outside this module needs `unsafe`.
+#![allow(unsafe_code)]
+
+pub mod accept;
+pub mod channel;
+pub mod clock;
+pub mod filter;
+pub mod memory;
+pub mod process;
+pub mod shared;

@@ -1,0 +1,97 @@
+//! What a process can ask the kernel about itself and its relatives.
+
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{Pid as NixPid, getpgid, getppid, setpgid};
+
+use crate::children::Pid;
+use crate::error::Error;
+
+/// Orphaned descendants of this process become its own children from now on.
+pub fn adopt_orphans() -> Result<(), Error> {
+    prctl::set_child_subreaper(true).map_err(|errno| Error::system("prctl", "PR_SET_CHILD_SUBREAPER", errno))
+}
+
+/// Waits until `monitor` is this process's parent, and asks the kernel for `SIGTERM` when it dies.
+///
+/// After a sibling fork that takes until the middle process has left. Returns `false` when it does not happen
+/// within five seconds, or when the monitor is gone: nobody watches over this process then, and it must exit.
+pub fn follow(monitor: Pid) -> Result<bool, Error> {
+    let patience = Instant::now() + Duration::from_secs(5);
+    while getppid().as_raw() != monitor {
+        if Instant::now() > patience || !is_alive(monitor) {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    prctl::set_pdeathsig(Signal::SIGTERM).map_err(|errno| Error::system("prctl", "PR_SET_PDEATHSIG", errno))?;
+    // It may have died before the request.
+    Ok(getppid().as_raw() == monitor)
+}
+
+/// Whether this process's parent is still `monitor`.
+#[must_use]
+pub fn is_child_of(monitor: Pid) -> bool {
+    getppid().as_raw() == monitor
+}
+
+fn is_alive(pid: Pid) -> bool {
+    nix::sys::signal::kill(NixPid::from_raw(pid), None) != Err(Errno::ESRCH)
+}
+
+/// Sends a signal to one process. `ESRCH` is told by [`Error::errno`].
+pub fn kill(pid: Pid, signal: i32) -> Result<(), Error> {
+    let signal = Signal::try_from(signal).map_err(|errno| Error::system("kill", format!("pid {pid}"), errno))?;
+    nix::sys::signal::kill(NixPid::from_raw(pid), signal)
+        .map_err(|errno| Error::system("kill", format!("pid {pid}"), errno))
+}
+
+/// Makes this process the leader of a process group of its own.
+pub fn lead_group() -> Result<(), Error> {
+    let own = NixPid::from_raw(0);
+    match setpgid(own, own) {
+        // A session leader leads a group already, and may not change it.
+        Err(Errno::EPERM) if getpgid(None) == Ok(nix::unistd::getpid()) => Ok(()),
+        other => other.map_err(|errno| Error::system("setpgid", "this process", errno)),
+    }
+}
+
+/// A descriptor that becomes readable when the process ends; `None` where the kernel has no such thing.
+#[must_use]
+pub fn watch(pid: Pid) -> Option<OwnedFd> {
+    // SAFETY: pidfd_open takes two integers and touches no memory of ours.
+    let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let raw = i32::try_from(raw).ok().filter(|raw| *raw >= 0)?;
+    // SAFETY: the kernel has just made this descriptor for us; nobody else knows its number.
+    Some(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// The pid of some child that has ended and was not reaped. It is left for the owner to reap.
+#[must_use]
+pub fn some_zombie() -> Option<Pid> {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    match waitid(Id::All, flags) {
+        Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, _, _)) => Some(pid.as_raw()),
+        _ => None,
+    }
+}
+
+/// Ends this process at once: no `at_exit`, no finalizers, no buffers written.
+pub fn leave(status: i32) -> ! {
+    // SAFETY: _exit does not return and touches no memory of ours.
+    unsafe { libc::_exit(status) }
+}
+
+/// Gives memory that the C heap holds free back to the kernel.
+pub fn trim_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim locks the heap itself and only releases what nobody uses.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
