@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+require_relative "../source_file"
+
+module PitchforkRs
+  class Configurator
+    # Evaluates the configuration file, and turns whatever goes wrong in it into a line that names the place.
+    # @api private
+    class ConfigFile
+      # @param path [String]
+      # @param verifier [SettingVerifier]
+      def initialize(path, verifier)
+        @path = path
+        @verifier = verifier
+      end
+
+      # Constants in the file resolve as in the body of this class: in `Configurator`, in `PitchforkRs`, then at the top
+      # level. So every constant of this namespace that a configuration could mean otherwise would hide the user's own:
+      # keep the names of internal ones unlikely.
+      #
+      # @param configurator [Configurator] the file's self
+      # @raise [ConfigurationError] if the file cannot be read, or raises; `cause` is the original exception
+      def evaluate(configurator)
+        source = read
+        begin
+          configurator.instance_eval(source, @path, 1)
+        rescue ConfigurationError
+          raise
+        rescue StandardError, ScriptError => e
+          report(e, configurator)
+        end
+      end
+
+      private
+
+      def read
+        SourceFile.read(@path)
+      rescue SystemCallError => e
+        # A fresh exception of the class has the system's words alone, without the path and the call.
+        @verifier.complain("configuration file cannot be read (#{e.class.new.message})", at: @path)
+      end
+
+      def report(error, configurator)
+        if error.is_a?(SyntaxError) && error.message.start_with?("#{@path}:")
+          @verifier.complain(syntax_summary(error.message), at: nil)
+        elsif directive_missing?(error, configurator)
+          @verifier.unknown_directive(error.name, at: place(error))
+        else
+          @verifier.complain("#{subject(error)}: #{summary(error)}", at: place(error))
+        end
+      end
+
+      def place(error)
+        line = error.backtrace.to_a.filter_map { |frame| frame[/\A#{Regexp.escape(@path)}:(\d+)/, 1] }.first
+        line ? "#{@path}:#{line}" : @path
+      end
+
+      # The first line says where; newer Rubies say what only beside the caret, in the excerpt that follows.
+      def syntax_summary(message)
+        [message.lines.first.chomp, message[/\^~* ([^\n]+)/, 1]].compact.join(": ")
+      end
+
+      def directive_missing?(error, configurator)
+        error.is_a?(NameError) && error.receiver.equal?(configurator)
+      rescue ArgumentError # raised where there is no receiver
+        false
+      end
+
+      # A directive that got the wrong number of arguments fails in a frame of its own.
+      def subject(error)
+        frame = error.backtrace_locations&.first
+        name = frame&.base_label&.to_sym
+        return error.class unless error.is_a?(ArgumentError) && Configurator.directives.include?(name)
+
+        frame.path == Configurator.instance_method(name).source_location.first ? name : error.class
+      end
+
+      # The message of a missing constant names our namespace, where the user never meant it to be.
+      def summary(error)
+        return "uninitialized constant #{error.name}" if error.instance_of?(NameError) && error.name =~ /\A[[:upper:]]/
+
+        error.message.lines.first.to_s.chomp
+      end
+    end
+  end
+end
