@@ -1,9 +1,21 @@
-//! The Ruby extension of pitchfork-rs.
+//! The Ruby extension of pitchfork-rs: the processes of a server, and what they show to Ruby.
+
+mod process;
+mod rack;
+mod ruby_api;
+mod vm;
 
 use magnus::{Error, Ruby};
 
+/// Called by Ruby when the extension is loaded.
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {
-    ruby.define_module("PitchforkRs")?;
+    let module = ruby.define_module("PitchforkRs")?;
+    ruby_api::info::init(ruby, module)?;
+    ruby_api::input::init(ruby, module)?;
+    ruby_api::mem_info::init(ruby, module)?;
+    ruby_api::native_monitor::init(ruby, module)?;
+    ruby_api::request_handler::init(ruby, module)?;
+    ruby_api::worker::init(ruby, module)?;
     Ok(())
 }

@@ -1,0 +1,186 @@
+//! What all children have in common.
+
+use std::rc::Rc;
+
+use magnus::prelude::*;
+use magnus::value::BoxValue;
+use magnus::{Error, Ruby, Value};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use pitchfork_core::children::{Kind, Millis, Pid, Token};
+use pitchfork_core::error::Error as CoreError;
+use pitchfork_core::listen::Listener;
+use pitchfork_core::message::{Order, Report};
+use pitchfork_core::scoreboard::{Line, Scoreboard};
+use pitchfork_core::sys::channel::{Channel, Received};
+use pitchfork_core::sys::{clock, process};
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::server::Server;
+use super::signals;
+use crate::ruby_api::info;
+use crate::ruby_api::worker::Worker as WorkerObject;
+use crate::vm::gvl;
+
+/// What every process of a server knows.
+pub struct House {
+    /// The Ruby side.
+    pub server: Server,
+    /// The shared lines.
+    pub scoreboard: Scoreboard,
+    /// The monitor's pid.
+    pub monitor: Pid,
+    /// Limits and switches.
+    pub settings: Settings,
+    /// The sockets all workers accept from.
+    pub listeners: Vec<Listener>,
+}
+
+/// What children need of the configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// When the application is told to hurry.
+    pub soft_timeout: Millis,
+    /// When the monitor kills.
+    pub hard_timeout: Millis,
+    /// How long a fork and its hooks may take.
+    pub spawn_timeout: Millis,
+    /// Whether a new mold collects garbage before it forks.
+    pub mold_prepare: bool,
+    /// Up to how many bytes a request body stays in memory.
+    pub body_memory: u64,
+}
+
+/// The place that a child was forked for.
+pub struct Post {
+    /// The name of the spawn.
+    pub token: Token,
+    /// What the child is for.
+    pub kind: Kind,
+    /// Its generation.
+    pub generation: u32,
+    /// Its line on the scoreboard.
+    pub slot: u32,
+    /// Its end of its channel.
+    pub channel: Channel,
+}
+
+/// A child at its post.
+pub struct Child {
+    /// What every process knows.
+    pub house: Rc<House>,
+    /// Its place.
+    pub post: Post,
+    /// The object that hooks get for it.
+    pub object: BoxValue<Value>,
+}
+
+impl Child {
+    /// Takes up a post in a process that has just been forked.
+    ///
+    /// `None` if nobody waits for it any more: the process must exit.
+    pub fn take_up(ruby: &Ruby, house: Rc<House>, post: Post) -> Result<Option<Self>, Error> {
+        signals::forget_all();
+        let server = house.server;
+        server.call(ruby, "trap_child_signals", ())?;
+        if let Err(error) = process::lead_group() {
+            server.log(ruby, pitchfork_core::plan::Level::Error, &error.to_string());
+        }
+        let followed = process::follow(house.monitor).map_err(|error| raise(ruby, &error))?;
+        let line = house.scoreboard.line(post.slot);
+        if !followed || !line.belongs_to(post.token) {
+            return Ok(None);
+        }
+        let pid = std::process::id().cast_signed();
+        line.set_pid(pid);
+        info::enter(house.scoreboard, Some(line));
+        let object = WorkerObject::living(house.scoreboard, post.slot, post.token, post.kind, post.generation, pid);
+        let object = BoxValue::new(ruby.obj_wrap(object).as_value());
+        let child = Self { house, post, object };
+        child.title(ruby, "init");
+        Ok(child.report(ruby, Report::Registered { pid })?.then_some(child))
+    }
+
+    /// Its line on the scoreboard.
+    pub fn line(&self) -> &'static Line {
+        self.house.scoreboard.line(self.post.slot)
+    }
+
+    /// Whether the monitor still counts on this process.
+    pub fn is_wanted(&self) -> bool {
+        self.line().belongs_to(self.post.token)
+    }
+
+    /// Tells the monitor something. `false` if there is nobody to tell.
+    pub fn report(&self, ruby: &Ruby, report: Report) -> Result<bool, Error> {
+        match self.post.channel.send(&report.encode(), None) {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.errno(), Some(libc::EPIPE | libc::ECONNRESET)) => Ok(false),
+            Err(error) => Err(raise(ruby, &error)),
+        }
+    }
+
+    /// The next order, and the channel for the child to be made, if there is one. A channel that was closed is an
+    /// order to leave: the monitor is gone, or has given this process up.
+    pub fn next_order(&self, ruby: &Ruby) -> Result<Option<(Order, Option<OwnedFd>)>, Error> {
+        match self.post.channel.receive().map_err(|error| raise(ruby, &error))? {
+            Received::Empty => Ok(None),
+            Received::Closed => Ok(Some((Order::Leave { drain: false }, None))),
+            Received::Message { bytes, len, descriptor } => {
+                let order = Order::decode(&bytes[..len]).map_err(|error| raise(ruby, &error))?;
+                Ok(Some((order, descriptor)))
+            }
+        }
+    }
+
+    /// Waits for an order, a signal, or the time to give a sign of life.
+    pub fn wait_for_order(&self, ruby: &Ruby) -> Result<(), Error> {
+        let timeout = PollTimeout::try_from(self.heartbeat()).unwrap_or(PollTimeout::MAX);
+        let channel = self.post.channel.as_fd();
+        gvl::wait(ruby, || poll(&mut [PollFd::new(channel, PollFlags::POLLIN)], timeout)).map(drop)
+    }
+
+    /// How often an idle child gives a sign of life.
+    pub fn heartbeat(&self) -> Millis {
+        self.house.settings.hard_timeout / 2
+    }
+
+    /// Gives a sign of life, and promises the next one within `time`.
+    pub fn promise(&self, time: Millis) {
+        self.line().set_deadline(clock::monotonic() + time);
+    }
+
+    /// Sets what `ps` shows of this process.
+    pub fn title(&self, ruby: &Ruby, status: &str) {
+        let generation = self.post.generation;
+        let role = match self.post.kind {
+            Kind::Mold => format!("(gen:{generation}) mold"),
+            Kind::Worker(nr) => format!("(gen:{generation}) worker[{nr}]"),
+        };
+        self.house.server.title(ruby, &role, status);
+    }
+
+    /// The name that log lines give this process.
+    pub fn name(&self) -> Result<String, Error> {
+        self.object.funcall("to_log", ())
+    }
+
+    /// Runs a hook that gets the server and this child.
+    pub fn hook(&self, ruby: &Ruby, name: &str) -> Result<(), Error> {
+        self.house.server.hook(ruby, name, (*self.object,))
+    }
+}
+
+/// The Ruby exception for an error of the core. This is the only place where one becomes the other.
+pub fn raise(ruby: &Ruby, error: &CoreError) -> Error {
+    let class = match error.errno() {
+        Some(_) => ruby.exception_system_call_error(),
+        None => ruby.exception_runtime_error(),
+    };
+    match error.errno() {
+        Some(errno) => match class.new_instance((error.to_string(), errno)) {
+            Ok(exception) => exception.into(),
+            Err(error) => error,
+        },
+        None => Error::new(class, error.to_string()),
+    }
+}

@@ -1,0 +1,82 @@
+//! The application's clock: when a request becomes too slow, for this process and for the monitor.
+//!
+//! Starting and stopping it are plain stores. The soft deadline is read by this worker's watcher thread, the hard
+//! one, on the scoreboard, by the monitor. While a client is waited for, neither runs.
+
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pitchfork_core::children::Millis;
+use pitchfork_core::scoreboard::Line;
+use pitchfork_core::sys::clock;
+
+/// A client that is waited for is heard of, or given up, within this time.
+const LONGEST_WAIT: Millis = 60_000;
+
+static SOFT_LIMIT: AtomicU64 = AtomicU64::new(0);
+static HARD_LIMIT: AtomicU64 = AtomicU64::new(0);
+static SOFT_DEADLINE: AtomicU64 = AtomicU64::new(0);
+static LINE: RwLock<Option<&'static Line>> = RwLock::new(None);
+
+/// Sets the limits of this process, in milliseconds, and the line that the monitor watches.
+pub fn set_up(line: &'static Line, soft: Millis, hard: Millis) {
+    SOFT_LIMIT.store(soft, Ordering::Relaxed);
+    HARD_LIMIT.store(hard, Ordering::Relaxed);
+    SOFT_DEADLINE.store(0, Ordering::Relaxed);
+    *LINE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(line);
+    stop();
+}
+
+/// The application begins to work on a request.
+pub fn start() {
+    let now = clock::monotonic();
+    SOFT_DEADLINE.store(now + SOFT_LIMIT.load(Ordering::Relaxed), Ordering::Release);
+    promise(now, 0);
+}
+
+/// The application has finished with a request, or this idle process is still alive.
+pub fn stop() {
+    SOFT_DEADLINE.store(0, Ordering::Release);
+    promise(clock::monotonic(), 0);
+}
+
+/// A client is waited for, which takes as long as it takes.
+pub fn await_client() {
+    promise(clock::monotonic(), LONGEST_WAIT);
+}
+
+/// When the request in hand is too slow; 0 while there is none.
+pub fn soft_deadline() -> Millis {
+    SOFT_DEADLINE.load(Ordering::Acquire)
+}
+
+/// Stops the clock while a client is waited for.
+pub fn pause() -> Paused {
+    let deadline = SOFT_DEADLINE.swap(0, Ordering::AcqRel);
+    await_client();
+    Paused { left: (deadline != 0).then(|| deadline.saturating_sub(clock::monotonic())) }
+}
+
+/// A clock that was stopped.
+#[must_use]
+pub struct Paused {
+    left: Option<Millis>,
+}
+
+impl Paused {
+    /// Lets the clock run again, with as much time as was left.
+    pub fn resume(self) {
+        let now = clock::monotonic();
+        if let Some(left) = self.left {
+            SOFT_DEADLINE.store(now + left, Ordering::Release);
+        }
+        promise(now, 0);
+    }
+}
+
+/// Tells the monitor by when this process will have given another sign of life.
+fn promise(now: Millis, extra: Millis) {
+    if let Some(line) = *LINE.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        line.set_deadline(now + HARD_LIMIT.load(Ordering::Relaxed) + extra);
+    }
+}

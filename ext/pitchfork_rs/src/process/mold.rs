@@ -1,0 +1,131 @@
+//! The mold: holds the warm application and forks workers.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use magnus::{Error, Ruby};
+use pitchfork_core::children::{Kind, Token};
+use pitchfork_core::message::{Order, Report};
+use pitchfork_core::plan::Level;
+use pitchfork_core::sys::channel::Channel;
+
+use super::child::{Child, House, Post};
+use super::sibling::{self, Sibling, fork_sibling};
+use super::worker::Worker;
+use super::{Next, Role, prepare, signals};
+use crate::rack::handler::Handler;
+
+/// A mold that is about to begin.
+pub struct Mold {
+    /// What every process knows.
+    pub house: Rc<House>,
+    /// Its place.
+    pub post: Post,
+    /// The application, unless it still has to be loaded.
+    pub handler: Option<Handler>,
+}
+
+/// What ends a mold's waiting.
+enum Turn {
+    Leave,
+    Fork(Post),
+}
+
+impl Mold {
+    /// Loads the application if nobody has, prepares, and forks workers until told to leave.
+    pub fn run(self, ruby: &Ruby) -> Result<Next, Error> {
+        let Some(child) = Child::take_up(ruby, self.house, self.post)? else { return Ok(Next::Exit(1)) };
+        let handler = match self.handler {
+            Some(handler) => handler,
+            None => load(ruby, &child)?,
+        };
+        child.hook(ruby, "after_mold_fork")?;
+        // Only now: until here a signal ends this process at once, whatever it is busy with.
+        child.house.server.call(ruby, "trap_leave_signals", ())?;
+        if child.house.settings.mold_prepare {
+            child.title(ruby, "preparing");
+            child.report(ruby, Report::Preparing)?;
+            prepare::prepare(ruby)?;
+        }
+        child.promise(child.house.settings.hard_timeout);
+        child.line().set_ready();
+        child.report(ruby, Report::Ready)?;
+        child.title(ruby, "ready");
+        match wait_for_orders(ruby, &child)? {
+            Turn::Leave => Ok(Next::Exit(0)),
+            Turn::Fork(post) => {
+                Ok(Next::Become(Role::Worker(Box::new(Worker { house: child.house, post, handler }))))
+            }
+        }
+    }
+}
+
+fn load(ruby: &Ruby, child: &Child) -> Result<Handler, Error> {
+    let server = child.house.server;
+    child.title(ruby, "booting");
+    let app = server.call(ruby, "build_app", ())?;
+    Handler::new(ruby, app, server.logger(ruby)?, child.house.settings.body_memory)
+}
+
+/// Returns in the mold when it shall leave, and in each worker that it forks.
+fn wait_for_orders(ruby: &Ruby, child: &Child) -> Result<Turn, Error> {
+    let mut failures = 0;
+    loop {
+        ruby.thread_check_ints()?;
+        if signals::take(libc::SIGTERM) || signals::take(libc::SIGQUIT) || !child.is_wanted() {
+            return Ok(Turn::Leave);
+        }
+        child.promise(child.house.settings.hard_timeout);
+        match child.next_order(ruby)? {
+            None => child.wait_for_order(ruby)?,
+            Some((Order::Leave { .. }, _)) => return Ok(Turn::Leave),
+            Some((Order::Spawn { token, nr, slot, generation }, Some(descriptor))) => {
+                let post = post(token, Kind::Worker(nr), generation, slot, descriptor);
+                match spawn(ruby, child, post)? {
+                    Spawned::Here(post) => return Ok(Turn::Fork(post)),
+                    Spawned::There => failures = 0,
+                    Spawned::NoRoom => {}
+                    Spawned::Broken => failures += 1,
+                }
+                if failures > 1 {
+                    let line =
+                        format!("{} failed to spawn a worker twice in a row - corrupted mold process?", child.name()?);
+                    child.house.server.log(ruby, Level::Fatal, &line);
+                    return Err(Error::new(ruby.exception_system_exit(), "corrupted mold"));
+                }
+            }
+            Some((order, _)) => {
+                let line = format!("{} got an order it cannot carry out: {order:?}", child.name()?);
+                child.house.server.log(ruby, Level::Error, &line);
+            }
+        }
+    }
+}
+
+/// The place described by an order.
+pub fn post(token: Token, kind: Kind, generation: u32, slot: u32, descriptor: OwnedFd) -> Post {
+    Post { token, kind, generation, slot, channel: Channel::from(descriptor) }
+}
+
+enum Spawned {
+    Here(Post),
+    There,
+    NoRoom,
+    Broken,
+}
+
+fn spawn(ruby: &Ruby, child: &Child, post: Post) -> Result<Spawned, Error> {
+    let House { server, settings, .. } = &*child.house;
+    child.promise(settings.spawn_timeout + sibling::PATIENCE);
+    server.hook(ruby, "before_fork", ())?;
+    let token = post.token;
+    let spawned = match fork_sibling(ruby, &post.channel)? {
+        Sibling::Child => return Ok(Spawned::Here(post)),
+        Sibling::Forked => return Ok(Spawned::There),
+        Sibling::NoRoom => Spawned::NoRoom,
+        Sibling::Broken => Spawned::Broken,
+    };
+    server.log(ruby, Level::Fatal, &format!("{} failed to spawn a worker, retrying", child.name()?));
+    child.report(ruby, Report::SpawnFailed { token, unsafe_to_fork: false })?;
+    Ok(spawned)
+}

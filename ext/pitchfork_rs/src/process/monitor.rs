@@ -1,0 +1,421 @@
+//! The monitor: turns what happens into events, and what is decided into deeds.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use magnus::value::ReprValue;
+use magnus::{Error, Ruby, Value};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use pitchfork_core::children::{Child, Kind, Millis, Pid, Token};
+use pitchfork_core::error::Error as CoreError;
+use pitchfork_core::listen::Listener;
+use pitchfork_core::message::{Order, Report};
+use pitchfork_core::plan::{self, Action, Event, Kill, Level, Phase, Signal, State};
+use pitchfork_core::scoreboard::Scoreboard;
+use pitchfork_core::sys::channel::{Channel, Received};
+use pitchfork_core::sys::{clock, process};
+
+use super::child::{House, Post, Settings, raise};
+use super::mold::Mold;
+use super::server::Server;
+use super::{Role, signals};
+use crate::ruby_api::worker::Worker as WorkerObject;
+use crate::vm::fork::{Side, fork, reap};
+use crate::vm::gvl;
+
+/// The monitor looks at the scoreboard at least this often.
+const TICK: Millis = 1_000;
+
+/// How far to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// Until a mold can fork.
+    Mold,
+    /// Until all workers are ready.
+    Workers,
+    /// Until the server has stopped.
+    End,
+}
+
+/// Why the monitor's loop was left.
+pub enum Outcome {
+    /// The goal is reached.
+    Reached,
+    /// The server has stopped with this status.
+    Stopped(i32),
+    /// This is not the monitor any more, but a child that it forked.
+    Child(Role),
+}
+
+/// The first process.
+pub struct Monitor {
+    server: Server,
+    settings: Settings,
+    scoreboard: Scoreboard,
+    listeners: Vec<Listener>,
+    state: State,
+    channels: BTreeMap<Token, Channel>,
+    epoll: Epoll,
+    /// A zombie that is none of ours, and when it was seen first.
+    stranger: Option<(Pid, Millis)>,
+    status: Option<i32>,
+}
+
+impl Monitor {
+    /// A server of which nothing has been started yet. Its listeners are bound.
+    pub fn new(
+        server: Server,
+        settings: Settings,
+        plan: plan::Settings,
+        listeners: Vec<Listener>,
+    ) -> Result<Self, CoreError> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)
+            .map_err(|errno| CoreError::system("epoll_create1", "the monitor", errno))?;
+        let scoreboard = Scoreboard::new(plan.slots)?;
+        scoreboard.set_wanted(plan.workers);
+        process::adopt_orphans()?;
+        Ok(Self {
+            server,
+            settings,
+            scoreboard,
+            listeners,
+            state: State::new(plan),
+            channels: BTreeMap::new(),
+            epoll,
+            stranger: None,
+            status: None,
+        })
+    }
+
+    /// The shared lines.
+    pub fn scoreboard(&self) -> Scoreboard {
+        self.scoreboard
+    }
+
+    /// Runs until the goal is reached or the server has stopped.
+    pub fn run(&mut self, ruby: &Ruby, goal: Goal) -> Result<Outcome, Error> {
+        if let Some(role) = self.handle(ruby, Event::Start, None)? {
+            return Ok(Outcome::Child(role));
+        }
+        loop {
+            if let Some(status) = self.status {
+                return Ok(Outcome::Stopped(status));
+            }
+            let reached = match goal {
+                Goal::Mold => self.state.mold().is_some(),
+                Goal::Workers => self.state.is_complete(),
+                Goal::End => false,
+            };
+            if reached {
+                return Ok(Outcome::Reached);
+            }
+            if let Some(role) = self.turn(ruby)? {
+                return Ok(Outcome::Child(role));
+            }
+        }
+    }
+
+    /// Waits for something to happen, and sees to it. A role means that this process is a new child.
+    fn turn(&mut self, ruby: &Ruby) -> Result<Option<Role>, Error> {
+        let now = clock::monotonic();
+        let wait = self.state.next_wake(now).map_or(TICK, |at| (at - now).min(TICK));
+        let timeout = EpollTimeout::try_from(wait).unwrap_or(EpollTimeout::ZERO);
+        let mut events = [EpollEvent::empty(); 64];
+        let ready = gvl::wait(ruby, || self.epoll.wait(&mut events, timeout))?;
+        let ready = ready.and_then(Result::ok).unwrap_or(0);
+
+        for event in &events[..ready] {
+            if let Some(role) = self.listen_to(ruby, Token(event.data()))? {
+                return Ok(Some(role));
+            }
+        }
+        if let Some(role) = self.reap_all(ruby)? {
+            return Ok(Some(role));
+        }
+        for (number, signal) in [
+            (libc::SIGINT, Signal::Int),
+            (libc::SIGTERM, Signal::Term),
+            (libc::SIGQUIT, Signal::Quit),
+            (libc::SIGUSR2, Signal::Usr2),
+            (libc::SIGTTIN, Signal::Ttin),
+            (libc::SIGTTOU, Signal::Ttou),
+        ] {
+            if signals::take(number)
+                && let Some(role) = self.handle(ruby, Event::Signal(signal), None)?
+            {
+                return Ok(Some(role));
+            }
+        }
+        self.handle(ruby, Event::Tick, None)
+    }
+
+    /// Takes in all that a child has said.
+    fn listen_to(&mut self, ruby: &Ruby, token: Token) -> Result<Option<Role>, Error> {
+        while let Some(channel) = self.channels.get(&token) {
+            let event = match channel.receive() {
+                Ok(Received::Empty) => break,
+                Ok(Received::Closed) => {
+                    let _ = self.epoll.delete(channel);
+                    self.channels.remove(&token);
+                    Event::Closed(token)
+                }
+                Ok(Received::Message { bytes, len, .. }) => match Report::decode(&bytes[..len]) {
+                    Ok(report) => Event::Message(token, report),
+                    Err(error) => {
+                        self.server.log(ruby, Level::Error, &error.to_string());
+                        continue;
+                    }
+                },
+                Err(error) => {
+                    self.server.log(ruby, Level::Error, &error.to_string());
+                    break;
+                }
+            };
+            if let Some(role) = self.handle(ruby, event, None)? {
+                return Ok(Some(role));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reaps our children, each after its last words. Strangers, which a process that adopts orphans gets as well,
+    /// are reaped when nobody else, such as a `system` in a hook, has done so for a while.
+    fn reap_all(&mut self, ruby: &Ruby) -> Result<Option<Role>, Error> {
+        let Some(zombie) = process::some_zombie() else { return Ok(None) };
+        let pids: Vec<Pid> = self.state.children().pids().collect();
+        for pid in pids {
+            let status = match reap(ruby, pid) {
+                Ok(None) => continue,
+                Ok(Some(status)) => Some(status),
+                // Somebody else has reaped it, so its status is lost, but not the fact.
+                Err(_) => None,
+            };
+            let Some(token) = self.state.children().by_pid(pid).map(|child| child.token) else { continue };
+            if let Some(role) = self.listen_to(ruby, token)? {
+                return Ok(Some(role));
+            }
+            let event = if status.is_some() { Event::Exited { pid } } else { Event::Vanished(token) };
+            if let Some(role) = self.handle(ruby, event, status)? {
+                return Ok(Some(role));
+            }
+        }
+        self.reap_stranger(ruby, zombie)?;
+        Ok(None)
+    }
+
+    fn reap_stranger(&mut self, ruby: &Ruby, zombie: Pid) -> Result<(), Error> {
+        let now = clock::monotonic();
+        match self.stranger {
+            Some((pid, since)) if pid == zombie => {
+                if now >= since + TICK {
+                    self.stranger = None;
+                    if let Ok(Some(status)) = reap(ruby, pid) {
+                        let line = format!("reaped unknown subprocess {}", status.inspect());
+                        self.server.log(ruby, Level::Info, &line);
+                    }
+                }
+            }
+            _ => self.stranger = Some((zombie, now)),
+        }
+        Ok(())
+    }
+
+    /// Puts one event before the plan, and does what it decides. `status` is how a reaped child ended.
+    fn handle(&mut self, ruby: &Ruby, event: Event, status: Option<Value>) -> Result<Option<Role>, Error> {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let actions = plan::step(&mut self.state, event, &self.scoreboard, clock::monotonic());
+            self.scoreboard.set_wanted(self.state.wanted());
+            if self.state.phase() != Phase::Running {
+                self.scoreboard.set_shutting_down();
+            }
+            for action in actions {
+                if let Some(role) = self.perform(ruby, action, status, &mut events)? {
+                    return Ok(Some(role));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn perform(
+        &mut self,
+        ruby: &Ruby,
+        action: Action,
+        status: Option<Value>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<Option<Role>, Error> {
+        match action {
+            Action::Boot { token, slot } => return self.boot(ruby, token, slot, events),
+            Action::Spawn { forker, token, slot, nr, generation } => {
+                let order = Order::Spawn { token, nr, slot, generation };
+                self.order_child(ruby, forker, token, (slot, Kind::Worker(nr), generation), order, events);
+            }
+            Action::Promote { forker, token, slot, generation } => {
+                let order = Order::Promote { token, slot, generation };
+                self.order_child(ruby, forker, token, (slot, Kind::Mold, generation), order, events);
+            }
+            Action::Dismiss { token, drain } => self.dismiss(ruby, token, drain),
+            Action::Signal { token, pid, kill } => self.signal(ruby, token, pid, kill, events),
+            Action::Forget { token, slot } => {
+                if let Some(channel) = self.channels.remove(&token) {
+                    let _ = self.epoll.delete(&channel);
+                }
+                self.scoreboard.revoke(slot);
+            }
+            Action::Disown { slot } => self.scoreboard.revoke(slot),
+            Action::Departed(child) => self.tell_departure(ruby, &child, status)?,
+            Action::Current(mold) => self.scoreboard.set_current_mold(mold),
+            Action::Listen => self.listen(ruby, events),
+            Action::StopListening => {
+                for listener in &self.listeners {
+                    if let Err(error) = listener.refuse_new() {
+                        self.server.log(ruby, Level::Error, &error.to_string());
+                    }
+                }
+            }
+            Action::Log(level, line) => self.server.log(ruby, level, &line),
+            Action::Exit(status) => self.status = Some(status),
+        }
+        Ok(None)
+    }
+
+    /// Forks a mold that loads the application. Returns a role in the child.
+    fn boot(
+        &mut self,
+        ruby: &Ruby,
+        token: Token,
+        slot: u32,
+        events: &mut VecDeque<Event>,
+    ) -> Result<Option<Role>, Error> {
+        let (ours, theirs) = Channel::pair().map_err(|error| raise(ruby, &error))?;
+        self.scoreboard.assign(slot, token, Kind::Mold, 0, None);
+        let monitor = std::process::id().cast_signed();
+        match fork(ruby) {
+            Ok(Side::Parent { child }) => {
+                drop(theirs);
+                self.adopt(token, ours, events);
+                events.push_back(Event::Message(token, Report::Forked { pid: child }));
+                Ok(None)
+            }
+            Ok(Side::Child) => {
+                drop(ours);
+                // The monitor's ends of the channels of all others.
+                self.channels.clear();
+                let house = House {
+                    server: self.server,
+                    scoreboard: self.scoreboard,
+                    monitor,
+                    settings: self.settings,
+                    listeners: std::mem::take(&mut self.listeners),
+                };
+                let post = Post { token, kind: Kind::Mold, generation: 0, slot, channel: theirs };
+                let mold = Mold { house: Rc::new(house), post, handler: None };
+                Ok(Some(Role::Mold(Box::new(mold))))
+            }
+            Err(error) => {
+                self.server.log_error(ruby, "cannot fork a mold", &error);
+                events.push_back(Event::Failed(token));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Has one child fork another.
+    fn order_child(
+        &mut self,
+        ruby: &Ruby,
+        forker: Token,
+        token: Token,
+        (slot, kind, generation): (u32, Kind, u32),
+        order: Order,
+        events: &mut VecDeque<Event>,
+    ) {
+        self.scoreboard.assign(slot, token, kind, generation, Some(forker));
+        let sent = Channel::pair().and_then(|(ours, theirs)| {
+            let channel = self.channels.get(&forker).ok_or_else(|| {
+                CoreError::system("sendmsg", "a child that is leaving", nix::Error::EPIPE)
+            })?;
+            channel.send(&order.encode(), Some(theirs.as_fd()))?;
+            Ok(ours)
+        });
+        match sent {
+            Ok(ours) => {
+                self.adopt(token, ours, events);
+                self.announce(forker);
+            }
+            Err(error) => {
+                self.server.log(ruby, Level::Error, &format!("cannot order a fork: {error}"));
+                events.push_back(Event::Failed(token));
+            }
+        }
+    }
+
+    fn adopt(&mut self, token: Token, channel: Channel, events: &mut VecDeque<Event>) {
+        if self.epoll.add(&channel, EpollEvent::new(EpollFlags::EPOLLIN, token.0)).is_err() {
+            events.push_back(Event::Failed(token));
+        }
+        self.channels.insert(token, channel);
+    }
+
+    /// Tells a busy child that something waits on its channel.
+    fn announce(&self, token: Token) {
+        if let Some(child) = self.state.children().get(token) {
+            self.scoreboard.line(child.slot).set_mail();
+        }
+    }
+
+    fn dismiss(&mut self, ruby: &Ruby, token: Token, drain: bool) {
+        let sent = self.channels.get(&token).map(|channel| channel.send(&Order::Leave { drain }.encode(), None));
+        self.announce(token);
+        if let Some(Ok(())) = sent {
+            return;
+        }
+        // It does not read, or it has closed its end and is on its way out.
+        if let Some(child) = self.state.children().get(token)
+            && let Some(pid) = child.pid
+        {
+            self.server.log(ruby, Level::Info, &format!("Failed to send SIGTERM to {child}"));
+            let _ = process::kill(pid, libc::SIGTERM);
+        }
+    }
+
+    fn signal(&mut self, ruby: &Ruby, token: Token, pid: Pid, kill: Kill, events: &mut VecDeque<Event>) {
+        let number = match kill {
+            Kill::Int => libc::SIGINT,
+            Kill::Term => libc::SIGTERM,
+            Kill::Kill => libc::SIGKILL,
+        };
+        match process::kill(pid, number) {
+            Ok(()) => {}
+            Err(error) if error.errno() == Some(libc::ESRCH) => events.push_back(Event::Vanished(token)),
+            Err(error) => self.server.log(ruby, Level::Error, &error.to_string()),
+        }
+    }
+
+    /// Runs the hook for a child that was reaped.
+    fn tell_departure(&self, ruby: &Ruby, child: &Child, status: Option<Value>) -> Result<(), Error> {
+        let Some(status) = status else { return Ok(()) };
+        let requests = self.scoreboard.line(child.slot).requests();
+        let object = WorkerObject::departed(self.scoreboard, child, requests);
+        let object = ruby.obj_wrap(object);
+        self.server.hook_or_log(ruby, "after_worker_exit", (object, status), "monitor loop error")
+    }
+
+    /// Begins to listen. If somebody else has taken an address during the boot, there is nothing to serve for.
+    fn listen(&mut self, ruby: &Ruby, events: &mut VecDeque<Event>) {
+        for listener in &self.listeners {
+            match listener.listen() {
+                Ok(()) => {
+                    let line = format!("listening on addr={} fd={}", listener.address(), listener.fileno());
+                    self.server.log(ruby, Level::Info, &line);
+                }
+                Err(error) => {
+                    self.server.log(ruby, Level::Fatal, &error.to_string());
+                    events.push_back(Event::CannotListen);
+                }
+            }
+        }
+    }
+}

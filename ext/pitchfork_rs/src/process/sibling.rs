@@ -1,0 +1,84 @@
+//! The sibling fork: a child of this process's parent.
+//!
+//! A process cannot give its parent a child, but it can fork one that forks another and leaves: the orphan goes to
+//! the nearest subreaper, which is the monitor.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use magnus::{Error, Ruby};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use pitchfork_core::children::{Millis, Pid};
+use pitchfork_core::message::Report;
+use pitchfork_core::sys::channel::Channel;
+use pitchfork_core::sys::{clock, process};
+
+use crate::vm::fork::{Side, fork, reap};
+use crate::vm::gvl;
+
+/// How long the middle process may take. It does nothing but fork, but callbacks of libraries run in it.
+pub const PATIENCE: Millis = 5_000;
+/// The middle process leaves with this status when the system had no room for one more process (sysexits.h).
+const TEMPORARY_FAILURE: i32 = 75;
+
+/// What came of a sibling fork.
+pub enum Sibling {
+    /// This is the new process.
+    Child,
+    /// This is the old one, and there is a new one.
+    Forked,
+    /// The system had no room for one more process.
+    NoRoom,
+    /// The middle process did not do its work.
+    Broken,
+}
+
+/// Forks a sibling. The middle process says the new one's pid on `channel`, the new one's own, in case the new one
+/// never gets to speak.
+pub fn fork_sibling(ruby: &Ruby, channel: &Channel) -> Result<Sibling, Error> {
+    match fork(ruby) {
+        Ok(Side::Parent { child: middle }) => await_middle(ruby, middle),
+        Ok(Side::Child) => Ok(be_middle(ruby, channel)),
+        Err(_) => Ok(Sibling::NoRoom),
+    }
+}
+
+/// The middle process: returns only in its child. It runs no exit handlers, since the user does not know of it.
+fn be_middle(ruby: &Ruby, channel: &Channel) -> Sibling {
+    match fork(ruby) {
+        Ok(Side::Child) => Sibling::Child,
+        Ok(Side::Parent { child }) => {
+            let said = channel.send(&Report::Forked { pid: child }.encode(), None);
+            process::leave(i32::from(said.is_err()))
+        }
+        Err(_) => process::leave(TEMPORARY_FAILURE),
+    }
+}
+
+fn await_middle(ruby: &Ruby, middle: Pid) -> Result<Sibling, Error> {
+    let deadline = clock::monotonic() + PATIENCE;
+    let watch = process::watch(middle);
+    loop {
+        if let Some(status) = reap(ruby, middle)? {
+            let status: Option<i32> = magnus::value::ReprValue::funcall(status, "exitstatus", ())?;
+            return Ok(match status {
+                Some(0) => Sibling::Forked,
+                Some(TEMPORARY_FAILURE) => Sibling::NoRoom,
+                _ => Sibling::Broken,
+            });
+        }
+        let left = deadline.saturating_sub(clock::monotonic());
+        if left == 0 {
+            // Its child, if it has one, is told by its scoreboard line that nobody waits for it.
+            let _ = process::kill(middle, libc::SIGKILL);
+        }
+        let wait = if left == 0 { 100 } else { left };
+        gvl::wait(ruby, || match &watch {
+            Some(watch) => {
+                let timeout = PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX);
+                let _ = poll(&mut [PollFd::new(watch.as_fd(), PollFlags::POLLIN)], timeout);
+            }
+            None => std::thread::sleep(Duration::from_millis(wait.min(5))),
+        })?;
+    }
+}

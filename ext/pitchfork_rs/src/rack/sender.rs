@@ -1,0 +1,121 @@
+//! Writing to a client that may be slow, or gone.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use magnus::{Error, RString, Ruby};
+use pitchfork_core::children::Millis;
+use pitchfork_core::sys::clock;
+use socket2::Socket;
+
+use super::connection::{Direction, wait_for};
+use crate::process::clockwork;
+use crate::vm::string;
+
+/// A client that takes nothing for so long is given up.
+const SILENCE: Millis = 30_000;
+/// Strings up to this size are copied behind the head, so that both leave in one system call; longer ones are sent
+/// from where they are.
+const COPY_UP_TO: usize = 32 * 1024;
+
+/// Why a response could not be written.
+#[derive(Debug)]
+pub enum Failure {
+    /// The client has gone away, or takes nothing any more. That is nobody's fault here.
+    Gone,
+    /// Ruby interrupted the wait.
+    Interrupted(Error),
+}
+
+/// One response on its way out.
+#[derive(Debug)]
+pub struct Sender {
+    socket: Arc<Socket>,
+    pending: Vec<u8>,
+    begun: bool,
+}
+
+impl Sender {
+    /// Nothing is sent yet. `pending` is memory to use.
+    pub fn new(socket: Arc<Socket>, mut pending: Vec<u8>) -> Self {
+        pending.clear();
+        Self { socket, pending, begun: false }
+    }
+
+    /// Moves the response into other hands, leaving an empty shell that sends nothing.
+    pub fn take(&mut self) -> Self {
+        let shell = Self { socket: Arc::clone(&self.socket), pending: Vec::new(), begun: self.begun };
+        std::mem::replace(self, shell)
+    }
+
+    /// Gives the memory back.
+    pub fn into_memory(self) -> Vec<u8> {
+        self.pending
+    }
+
+    /// Whether the client may have seen some of it already, so that no other response can take its place.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// What is to be sent with the next [`Sender::flush`].
+    pub fn pending(&mut self) -> &mut Vec<u8> {
+        &mut self.pending
+    }
+
+    /// Sends all that is pending.
+    pub fn flush(&mut self, ruby: &Ruby) -> Result<(), Failure> {
+        let pending = std::mem::take(&mut self.pending);
+        let sent = self.send(ruby, pending.len(), |mut socket, from| socket.write(&pending[from..]));
+        self.pending = pending;
+        self.pending.clear();
+        sent
+    }
+
+    /// Sends up to `most` bytes of a string, behind what is pending.
+    pub fn send_string(&mut self, ruby: &Ruby, string: RString, most: usize) -> Result<(), Failure> {
+        let len = string.len().min(most);
+        if len <= COPY_UP_TO {
+            string::with_bytes(string, |bytes| self.pending.extend_from_slice(&bytes[..len]));
+            return if self.pending.len() > COPY_UP_TO { self.flush(ruby) } else { Ok(()) };
+        }
+        self.flush(ruby)?;
+        self.send(ruby, len, |mut socket, from| {
+            // The string may have been cut by another thread while this one waited.
+            string::with_bytes(string, |bytes| socket.write(bytes.get(from..len).unwrap_or_default()))
+        })
+    }
+
+    fn send(
+        &mut self,
+        ruby: &Ruby,
+        len: usize,
+        mut write: impl FnMut(&Socket, usize) -> io::Result<usize>,
+    ) -> Result<(), Failure> {
+        let mut sent = 0;
+        while sent < len {
+            match write(&self.socket, sent) {
+                Ok(0) => return Err(Failure::Gone),
+                Ok(written) => {
+                    self.begun = true;
+                    sent += written;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(ruby)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(Failure::Gone),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, ruby: &Ruby) -> Result<(), Failure> {
+        let paused = clockwork::pause();
+        let ready = wait_for(ruby, &*self.socket, Direction::Write, clock::monotonic() + SILENCE);
+        paused.resume();
+        match ready {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failure::Gone),
+            Err(error) => Err(Failure::Interrupted(error)),
+        }
+    }
+}

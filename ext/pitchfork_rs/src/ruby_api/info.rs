@@ -1,0 +1,58 @@
+//! `PitchforkRs::Info`: what an application may ask about its server, and tell it.
+
+use std::sync::RwLock;
+use std::sync::PoisonError;
+
+use magnus::prelude::*;
+use magnus::{Error, RModule, Ruby, function};
+use pitchfork_core::scoreboard::{Line, Scoreboard};
+use pitchfork_core::sys::clock;
+
+/// The server this process belongs to, and its own line once it is a child.
+static PLACE: RwLock<Option<(Scoreboard, Option<&'static Line>)>> = RwLock::new(None);
+
+/// Notes the server that this process belongs to.
+pub fn enter(scoreboard: Scoreboard, line: Option<&'static Line>) {
+    *PLACE.write().unwrap_or_else(PoisonError::into_inner) = Some((scoreboard, line));
+}
+
+fn scoreboard() -> Option<Scoreboard> {
+    PLACE.read().unwrap_or_else(PoisonError::into_inner).map(|(scoreboard, _)| scoreboard)
+}
+
+fn line() -> Option<&'static Line> {
+    PLACE.read().unwrap_or_else(PoisonError::into_inner).and_then(|(_, line)| line)
+}
+
+fn workers_count() -> u32 {
+    scoreboard().map_or(0, |scoreboard| scoreboard.wanted())
+}
+
+fn live_workers_count() -> usize {
+    scoreboard().map_or(0, |scoreboard| scoreboard.live_workers(clock::monotonic()))
+}
+
+fn is_shutting_down() -> bool {
+    scoreboard().is_some_and(|scoreboard| scoreboard.is_shutting_down())
+}
+
+fn is_fork_safe() -> bool {
+    line().is_none_or(|line| !line.is_unsafe_to_fork())
+}
+
+fn no_longer_fork_safe() {
+    if let Some(line) = line() {
+        line.set_unsafe_to_fork();
+    }
+}
+
+/// Defines the module.
+pub fn init(_ruby: &Ruby, module: RModule) -> Result<(), Error> {
+    let info = module.define_module("Info")?;
+    info.define_singleton_method("workers_count", function!(workers_count, 0))?;
+    info.define_singleton_method("live_workers_count", function!(live_workers_count, 0))?;
+    info.define_singleton_method("shutting_down?", function!(is_shutting_down, 0))?;
+    info.define_singleton_method("fork_safe?", function!(is_fork_safe, 0))?;
+    info.define_singleton_method("no_longer_fork_safe!", function!(no_longer_fork_safe, 0))?;
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! The Ruby classes of this extension, one file each.
+
+pub mod info;
+pub mod input;
+pub mod mem_info;
+pub mod native_monitor;
+pub mod request_handler;
+pub mod worker;

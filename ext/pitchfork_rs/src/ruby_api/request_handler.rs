@@ -1,0 +1,54 @@
+//! `PitchforkRs::RequestHandler`: one request on a socket, without any process around it.
+
+use magnus::value::Opaque;
+use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, Value, function, gc, method, prelude::*};
+use std::os::fd::RawFd;
+
+use crate::rack::connection::Connection;
+use crate::rack::handler::{Handler, Served};
+
+/// Serves connections with an application, in the calling process.
+#[derive(TypedData)]
+#[magnus(class = "PitchforkRs::RequestHandler", free_immediately, size, mark)]
+pub struct RequestHandler {
+    app: Opaque<Value>,
+    logger: Opaque<Value>,
+    body_memory: u64,
+}
+
+impl DataTypeFunctions for RequestHandler {
+    fn mark(&self, marker: &gc::Marker) {
+        marker.mark(self.app);
+        marker.mark(self.logger);
+    }
+}
+
+impl RequestHandler {
+    /// `new(app, logger, client_body_buffer_size)`.
+    fn new(app: Value, logger: Value, body_memory: u64) -> Self {
+        Self { app: app.into(), logger: logger.into(), body_memory }
+    }
+
+    /// `serve(io)`: serves one request on a socket, and closes nothing but its own copy of it. Gives the
+    /// environment, or nil if the application was not called.
+    fn serve(ruby: &Ruby, rb_self: &Self, io: Value) -> Result<Option<Value>, Error> {
+        let fileno: RawFd = io.funcall("fileno", ())?;
+        let descriptor = crate::vm::io::duplicate(fileno)
+            .map_err(|error| Error::new(ruby.exception_io_error(), error.to_string()))?;
+        let connection = Connection::new(descriptor, None);
+        let (app, logger) = (ruby.get_inner(rb_self.app), ruby.get_inner(rb_self.logger));
+        let mut handler = Handler::new(ruby, app, logger, rb_self.body_memory)?;
+        match handler.serve(ruby, &connection, &mut |_, _, _| Ok(()))? {
+            Served::Called(env) => Ok(Some(env.as_value())),
+            Served::Unheard => Ok(None),
+        }
+    }
+}
+
+/// Defines the class.
+pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
+    let class = module.define_class("RequestHandler", ruby.class_object())?;
+    class.define_singleton_method("new", function!(RequestHandler::new, 3))?;
+    class.define_method("serve", method!(RequestHandler::serve, 1))?;
+    Ok(())
+}

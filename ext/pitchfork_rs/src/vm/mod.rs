@@ -1,0 +1,8 @@
+//! What magnus does not offer, wrapped so that nothing outside this module needs `unsafe`.
+#![allow(unsafe_code)]
+
+pub mod exit;
+pub mod fork;
+pub mod gvl;
+pub mod io;
+pub mod string;

@@ -1,0 +1,31 @@
+# frozen_string_literal: true
+
+require "rack"
+require_relative "pitchfork_rs/version"
+require_relative "pitchfork_rs/errors"
+require_relative "pitchfork_rs/pitchfork_rs"
+require_relative "pitchfork_rs/refork_condition"
+require_relative "pitchfork_rs/configurator"
+require_relative "pitchfork_rs/environment"
+require_relative "pitchfork_rs/http_server"
+
+# A Rack server that forks its workers from a warmed process, so that they share memory.
+module PitchforkRs
+  class << self
+    # Logs an exception: `PREFIX: MESSAGE (CLASS)`, then its backtrace, a line each.
+    #
+    # @param logger [#error]
+    # @param prefix [String] what failed
+    # @param exception [Exception]
+    # @return [void]
+    def log_error(logger, prefix, exception)
+      message = exception.message
+      message = message.dump if message.match?(/[[:cntrl:]]/)
+      logger.error("#{prefix}: #{message} (#{exception.class})")
+      exception.backtrace&.each { |line| logger.error(line) }
+    end
+  end
+end
+
+# Configuration files and applications name it so, unless the gem of that name is there as well.
+Pitchfork = PitchforkRs unless defined?(Pitchfork)

@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+module PitchforkRs
+  # What is the same in the Rack environment of each request.
+  # @api private
+  module Environment
+    RACK_3 = Gem::Version.new("3.0")
+    RACK_3_2 = Gem::Version.new("3.2")
+    private_constant :RACK_3, :RACK_3_2
+
+    class << self
+      # @param logger [Logger] for `rack.logger`
+      # @return [Hash{String => Object}] a new environment to add a request to
+      def template(logger)
+        template = {
+          "SCRIPT_NAME" => "",
+          "SERVER_SOFTWARE" => "pitchfork-rs #{VERSION}",
+          "rack.url_scheme" => "http",
+          "rack.errors" => $stderr,
+          "rack.logger" => logger,
+          "rack.multithread" => false,
+          "rack.multiprocess" => true,
+          "rack.run_once" => false,
+          "rack.hijack?" => false
+        }
+        # The Rack 2 specification wants it; Rack 3 has dropped it.
+        template["rack.version"] = [1, 3].freeze if rack_release < RACK_3
+        template
+      end
+
+      # @return [Boolean] whether `OPTIONS *` has `*` as its `PATH_INFO`, as Rack 3.2 has it, or none
+      def asterisk_in_path_info?
+        rack_release >= RACK_3_2
+      end
+
+      private
+
+      def rack_release
+        Gem::Version.new(Rack.release)
+      end
+    end
+  end
+end
