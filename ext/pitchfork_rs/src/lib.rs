@@ -1,5 +1,7 @@
 //! The Ruby extension of pitchfork-rs: the processes of a server, and what they show to Ruby.
 
+#![allow(missing_docs)] // nothing here is public but what the macro below generates
+
 mod process;
 mod rack;
 mod ruby_api;

@@ -17,6 +17,7 @@ impl Turn<'_> {
             }
             Event::Vanished(token) => drop(self.remove(token)),
             Event::Failed(token) => self.take_in_failure(token, false),
+            Event::CannotListen => self.give_up("Nobody can connect, shutting down"),
             Event::Signal(signal) => self.take_in_signal(signal),
         }
     }
@@ -121,6 +122,7 @@ impl Turn<'_> {
         let Some(worker) = self.state.children.get(token) else { return };
         let granted = self.is_running()
             && worker.is_ready()
+            && self.view.fork_safe(worker.slot)
             && self.state.mold.is_some()
             && !self.state.is_reforking()
             && self.now >= self.state.condition_backoff_until;

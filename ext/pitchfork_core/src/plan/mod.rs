@@ -71,6 +71,8 @@ pub enum Event {
     Vanished(Token),
     /// An [`Action`] that starts this child could not be carried out.
     Failed(Token),
+    /// A listener that was bound could not begin to listen.
+    CannotListen,
     /// Somebody signalled the monitor.
     Signal(Signal),
     /// Time has passed.

@@ -15,7 +15,7 @@ use pitchfork_core::sys::channel::{Channel, Received};
 use pitchfork_core::sys::{clock, process};
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::server::Server;
+use super::server::{Server, set_title};
 use super::signals;
 use crate::ruby_api::info;
 use crate::ruby_api::worker::Worker as WorkerObject;
@@ -156,7 +156,7 @@ impl Child {
             Kind::Mold => format!("(gen:{generation}) mold"),
             Kind::Worker(nr) => format!("(gen:{generation}) worker[{nr}]"),
         };
-        self.house.server.title(ruby, &role, status);
+        set_title(ruby, &role, status);
     }
 
     /// The name that log lines give this process.

@@ -200,11 +200,11 @@ impl Monitor {
                 return Ok(Some(role));
             }
         }
-        self.reap_stranger(ruby, zombie)?;
+        self.reap_stranger(ruby, zombie);
         Ok(None)
     }
 
-    fn reap_stranger(&mut self, ruby: &Ruby, zombie: Pid) -> Result<(), Error> {
+    fn reap_stranger(&mut self, ruby: &Ruby, zombie: Pid) {
         let now = clock::monotonic();
         match self.stranger {
             Some((pid, since)) if pid == zombie => {
@@ -218,7 +218,6 @@ impl Monitor {
             }
             _ => self.stranger = Some((zombie, now)),
         }
-        Ok(())
     }
 
     /// Puts one event before the plan, and does what it decides. `status` is how a reaped child ended.

@@ -20,6 +20,6 @@ pub fn prepare(ruby: &Ruby) -> Result<(), Error> {
     if ruby_process.respond_to("warmup", false)? {
         ruby_process.funcall::<_, _, Value>("warmup", ())?;
     }
-    process::trim_heap();
+    process::tidy_heap();
     Ok(())
 }

@@ -5,6 +5,7 @@ use magnus::{ArgList, Error, Ruby, Value};
 use pitchfork_core::plan::Level;
 
 use crate::rack::call;
+use crate::vm::fork::process;
 
 /// The `HttpServer` object. It is kept alive for ever, so a handle on it is as good in a forked child.
 #[derive(Clone, Copy)]
@@ -65,10 +66,10 @@ impl Server {
         }
     }
 
-    /// Sets what `ps` shows of this process.
-    pub fn title(self, ruby: &Ruby, role: &str, status: &str) {
-        let title = format!("pitchfork-rs {role} - {status}");
-        let _ = crate::vm::fork::process(ruby)
-            .and_then(|process| process.funcall::<_, _, Value>("setproctitle", (title,)));
-    }
+}
+
+/// Sets what `ps` shows of this process.
+pub fn set_title(ruby: &Ruby, role: &str, status: &str) {
+    let title = format!("pitchfork-rs {role} - {status}");
+    let _ = process(ruby).and_then(|process| process.funcall::<_, _, Value>("setproctitle", (title,)));
 }

@@ -63,8 +63,10 @@ impl Worker {
 
         let mut serving = Serving::new(ruby, child, self.handler)?;
         let ended = serving.serve(ruby).and_then(|turn| {
-            if let Turn::Leave { drain: true } = turn {
-                serving.drain(ruby)?;
+            match turn {
+                Turn::Leave { drain: true } => serving.drain(ruby)?,
+                Turn::Leave { drain: false } => serving.take_last_call(ruby)?,
+                Turn::Fork(_) => {}
             }
             Ok(turn)
         });
@@ -103,10 +105,10 @@ impl Serving {
         let mut mail = true;
         loop {
             ruby.thread_check_ints()?;
-            if mail || self.child.line().take_mail() {
-                if let Some(turn) = self.carry_out_orders(ruby)? {
-                    return Ok(turn);
-                }
+            if (mail || self.child.line().take_mail())
+                && let Some(turn) = self.carry_out_orders(ruby)?
+            {
+                return Ok(turn);
             }
             if signals::take(libc::SIGTERM) || signals::take(libc::SIGQUIT) || !self.child.is_wanted() {
                 return Ok(Turn::Leave { drain: false });
@@ -259,6 +261,18 @@ impl Serving {
         clockwork::stop();
         self.title_waiting(ruby);
         Ok(None)
+    }
+
+    /// Takes what this worker may have been woken for just before it was told to leave: the kernel wakes one worker
+    /// for a connection, and would not wake another.
+    fn take_last_call(&mut self, ruby: &Ruby) -> Result<(), Error> {
+        for listener in &self.child.house.listeners {
+            let _ = self.epoll.delete(listener);
+        }
+        match self.accept(ruby) {
+            Some(connection) => self.serve_connection(ruby, &connection),
+            None => Ok(()),
+        }
     }
 
     /// Serves what is in the queues until they stay empty. The monitor has seen to it that nothing new gets in.

@@ -16,7 +16,7 @@ use crate::process::clockwork;
 
 /// A client that sends nothing for so long is given up.
 const SILENCE: Millis = 30_000;
-const CHUNK: usize = 64 * 1024;
+const CHUNK: usize = 16 * 1024;
 
 /// Why a body cannot be read.
 #[derive(Debug, thiserror::Error)]

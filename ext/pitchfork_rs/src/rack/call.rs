@@ -54,6 +54,6 @@ pub fn log_error(ruby: &Ruby, logger: Value, prefix: &str, error: &Error) {
             Err(_) => return,
         },
     };
-    let logged = module(ruby).and_then(|module| module.funcall::<_, _, Value>("log_error", (logger, prefix, exception)));
-    drop(logged);
+    let arguments = (logger, prefix, exception);
+    let _ = module(ruby).and_then(|module| module.funcall::<_, _, Value>("log_error", arguments));
 }

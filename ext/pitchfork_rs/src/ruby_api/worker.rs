@@ -82,7 +82,7 @@ impl Worker {
         !self.is_mold()
     }
 
-    fn is_service(&self) -> bool {
+    fn is_service(_rb_self: &Self) -> bool {
         false
     }
 

@@ -17,8 +17,8 @@ fn make(bytes: &[u8], encoding: Encoding) -> RString {
 }
 
 /// A new string: UTF-8 if all bytes are ASCII, else ASCII-8BIT, as Rack wants it.
-pub fn rack(_ruby: &Ruby, bytes: &[u8]) -> RString {
-    if bytes.is_ascii() { make(bytes, rb_sys::rb_utf8_encoding) } else { binary(_ruby, bytes) }
+pub fn rack(ruby: &Ruby, bytes: &[u8]) -> RString {
+    if bytes.is_ascii() { make(bytes, rb_sys::rb_utf8_encoding) } else { binary(ruby, bytes) }
 }
 
 /// A new string of bytes.
