@@ -42,7 +42,7 @@ pub enum Stage {
     Leaving,
     /// `SIGKILL` is on its way.
     Killed,
-    /// Given up before its pid was known. It may still turn up, and must then be killed.
+    /// Given up before its pid was known. It may still turn up, and is then killed.
     Abandoned,
 }
 
@@ -173,9 +173,9 @@ impl Children {
         self.iter().filter(|child| child.occupies().is_some())
     }
 
-    /// Whether no child is left that could still do anything.
+    /// Whether no child is left that is known to live.
     #[must_use]
     pub fn all_gone(&self) -> bool {
-        self.iter().all(|child| child.stage == Stage::Abandoned)
+        self.iter().all(|child| child.stage == Stage::Abandoned && child.pid.is_none())
     }
 }

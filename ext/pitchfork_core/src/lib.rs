@@ -2,12 +2,12 @@
 //!
 //! The modules are layered: each may use those above it in this list, never those below.
 
-pub mod error;
 pub mod children;
-pub mod message;
-pub mod sys;
-pub mod refork;
-pub mod plan;
-pub mod scoreboard;
+pub mod error;
 pub mod http;
 pub mod listen;
+pub mod message;
+pub mod plan;
+pub mod refork;
+pub mod scoreboard;
+pub mod sys;

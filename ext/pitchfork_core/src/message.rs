@@ -72,9 +72,7 @@ impl Order {
     #[must_use]
     pub fn encode(self) -> Frame {
         match self {
-            Self::Spawn { token, nr, slot, generation } => {
-                Frame::new(1).u64(token.0).u32(nr).u32(slot).u32(generation)
-            }
+            Self::Spawn { token, nr, slot, generation } => Frame::new(1).u64(token.0).u32(nr).u32(slot).u32(generation),
             Self::Promote { token, slot, generation } => Frame::new(2).u64(token.0).u32(slot).u32(generation),
             Self::Leave { drain } => Frame::new(3).u32(u32::from(drain)),
         }
@@ -107,9 +105,7 @@ impl Report {
             Self::Registered { pid } => Frame::new(17).u32(pid.cast_unsigned()),
             Self::Preparing => Frame::new(18),
             Self::Ready => Frame::new(19),
-            Self::SpawnFailed { token, unsafe_to_fork } => {
-                Frame::new(20).u64(token.0).u32(u32::from(unsafe_to_fork))
-            }
+            Self::SpawnFailed { token, unsafe_to_fork } => Frame::new(20).u64(token.0).u32(u32::from(unsafe_to_fork)),
             Self::ConditionMet => Frame::new(21),
         }
     }

@@ -1,6 +1,6 @@
 //! What each event tells: it is written into the state, and nothing is decided here.
 
-use super::{Action, Event, Kind, Level, PREPARE_TIMEOUT, Pid, Proof, Report, Signal, Stage, Token, Turn};
+use super::{Action, Event, Kill, Kind, Level, PREPARE_TIMEOUT, Pid, Proof, Report, Signal, Stage, Token, Turn};
 use crate::refork::CONDITION_BACKOFF;
 
 impl Turn<'_> {
@@ -16,7 +16,7 @@ impl Turn<'_> {
                 }
             }
             Event::Vanished(token) => drop(self.remove(token)),
-            Event::Failed(token) => self.take_in_failure(token, false),
+            Event::Failed(token) => self.take_in_failure(token),
             Event::CannotListen => self.give_up("Nobody can connect, shutting down"),
             Event::Signal(signal) => self.take_in_signal(signal),
         }
@@ -41,7 +41,7 @@ impl Turn<'_> {
                 }
             }
             Report::Ready => self.take_in_ready(token),
-            Report::SpawnFailed { token, unsafe_to_fork } => self.take_in_failure(token, unsafe_to_fork),
+            Report::SpawnFailed { token, unsafe_to_fork } => self.take_in_refusal(token, unsafe_to_fork),
             Report::ConditionMet => self.take_in_condition(token),
         }
     }
@@ -65,6 +65,10 @@ impl Turn<'_> {
             }
             // Nobody waits for it any more, and somebody else may have its number by now.
             Stage::Abandoned => self.kill(token),
+            // A mold that prepares itself does not read its channel.
+            Stage::Leaving if child.kind == Kind::Mold => {
+                self.actions.push(Action::Signal { token, pid, kill: Kill::Term });
+            }
             _ => {}
         }
     }
@@ -90,8 +94,18 @@ impl Turn<'_> {
         }
     }
 
-    /// A forker says that it did not fork the child it was asked for, or nobody could be asked at all.
-    fn take_in_failure(&mut self, token: Token, unsafe_to_fork: bool) {
+    /// Nobody could be asked for this child, so none will turn up, and nothing is kept for it.
+    fn take_in_failure(&mut self, token: Token) {
+        let Some(child) = self.state.children.get(token).filter(|child| child.pid.is_none()) else { return };
+        if child.forker.is_none() {
+            self.state.boot_fork_failures += 1;
+        }
+        self.remove(token);
+    }
+
+    /// A forker says that it did not fork the child it was asked for. There may be one all the same, if the middle
+    /// process was killed right after its fork.
+    fn take_in_refusal(&mut self, token: Token, unsafe_to_fork: bool) {
         let Some(child) = self.state.children.get(token) else { return };
         let (forker, outstanding) = (child.forker, child.pid.is_none() && child.stage != Stage::Abandoned);
         if unsafe_to_fork && let Some(forker) = forker.and_then(|forker| self.state.children.get(forker)) {
@@ -99,9 +113,6 @@ impl Turn<'_> {
             self.log(Level::Error, line);
         }
         if outstanding {
-            if forker.is_none() {
-                self.state.boot_fork_failures += 1;
-            }
             self.abandon(token);
         }
     }

@@ -175,6 +175,8 @@ pub enum Action {
         token: Token,
         /// Its line.
         slot: u32,
+        /// Its pid, if that was ever known. If not, it may stand in a message that was not read yet.
+        pid: Option<Pid>,
     },
     /// Tell a late child to go, but keep listening for its pid.
     Disown {
@@ -384,10 +386,11 @@ impl Turn<'_> {
     fn reconcile(&mut self) {
         self.enforce_deadlines();
         if self.state.phase == Phase::Running {
+            // First, so that nobody who has to go is counted on.
+            self.dismiss_surplus();
             self.look_for_a_mold();
             self.start_queued_refork();
             self.prove_candidate();
-            self.dismiss_surplus();
             self.dismiss_outdated();
             self.fill_vacancies();
         }
@@ -428,7 +431,7 @@ impl Turn<'_> {
     fn remove(&mut self, token: Token) -> Option<Child> {
         let child = self.state.children.remove(token)?;
         self.state.free_slots.push(child.slot);
-        self.actions.push(Action::Forget { token, slot: child.slot });
+        self.actions.push(Action::Forget { token, slot: child.slot, pid: child.pid });
         self.state.passed_over.remove(&token);
         if child.stage != Stage::Abandoned {
             self.account_for(&child);
@@ -467,7 +470,9 @@ impl Turn<'_> {
     fn kill(&mut self, token: Token) {
         let Some(child) = self.state.children.get_mut(token) else { return };
         let Some(pid) = child.pid else { return };
-        child.stage = Stage::Killed;
+        if child.stage != Stage::Abandoned {
+            child.stage = Stage::Killed;
+        }
         child.deadline = Some(self.now + KILL_TIMEOUT);
         self.actions.push(Action::Signal { token, pid, kill: Kill::Kill });
     }
@@ -484,12 +489,12 @@ impl Turn<'_> {
             let Some(child) = self.state.children.get(token) else { continue };
             let line = format!("{child} timed out, killing");
             match (child.stage, child.pid) {
-                (Stage::Abandoned, _) => drop(self.remove(token)),
+                (Stage::Abandoned, None) => drop(self.remove(token)),
                 (_, None) => {
                     self.log(Level::Error, format!("{child} timed out during spawn, abandoning"));
                     self.abandon(token);
                 }
-                (Stage::Killed, _) => self.kill(token),
+                (Stage::Killed | Stage::Abandoned, _) => self.kill(token),
                 (_, Some(_)) => {
                     self.log(Level::Error, line);
                     self.kill(token);

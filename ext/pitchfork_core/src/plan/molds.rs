@@ -46,9 +46,7 @@ impl Turn<'_> {
     /// The warmest worker of the newest generation that may be forked and has not failed at it just now.
     fn best_to_promote(&self) -> Option<Token> {
         let fit = |worker: &&Child| {
-            worker.is_ready()
-                && self.view.fork_safe(worker.slot)
-                && !self.state.passed_over.contains(&worker.token)
+            worker.is_ready() && self.view.fork_safe(worker.slot) && !self.state.passed_over.contains(&worker.token)
         };
         self.state
             .children

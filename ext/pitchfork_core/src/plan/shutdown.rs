@@ -1,6 +1,6 @@
 //! The way down.
 
-use super::{Action, INT_TIMEOUT, Kill, Kind, Level, Phase, Stage, Token, Turn};
+use super::{Action, Child, INT_TIMEOUT, Kill, Kind, Level, Phase, Stage, Token, Turn};
 
 impl Turn<'_> {
     pub(super) fn is_running(&self) -> bool {
@@ -10,6 +10,7 @@ impl Turn<'_> {
     pub(super) fn shut_down(&mut self, signal: &str) {
         if self.is_running() {
             self.log(Level::Info, format!("{signal} received, starting graceful shutdown"));
+            self.find_a_drainer();
             self.begin(Phase::Draining);
         }
     }
@@ -43,6 +44,20 @@ impl Turn<'_> {
             let leaving = |token: &Token| self.state.children.get(*token).is_some_and(|c| c.stage == Stage::Leaving);
             let leaving = self.tokens().into_iter().filter(leaving);
             self.actions.extend(leaving.map(|token| Action::Dismiss { token, drain: true }));
+        }
+    }
+
+    /// If all workers are just being replaced, nobody would see to the queues.
+    fn find_a_drainer(&mut self) {
+        let able = |stage| matches!(stage, Stage::Requested | Stage::Starting | Stage::Ready);
+        if self.state.children.workers().any(|worker| able(worker.stage)) {
+            return;
+        }
+        if let Some(mold) = self.state.mold().filter(|mold| mold.is_ready()) {
+            let (forker, generation) = (mold.token, mold.generation);
+            // Those that are leaving still hold theirs.
+            let held = self.state.children.workers().filter_map(Child::occupies).max();
+            self.spawn(forker, generation, held.map_or(0, |nr| nr + 1));
         }
     }
 

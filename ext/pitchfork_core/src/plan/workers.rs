@@ -81,7 +81,7 @@ impl Turn<'_> {
 
     pub(super) fn account_for_worker(&mut self, worker: &Child, nr: u32) {
         let failed = match worker.ready_at {
-            None => true,
+            None => worker.stage != Stage::Leaving,
             Some(at) => worker.is_ready() && self.now < at + STABLE_AFTER,
         };
         if failed {

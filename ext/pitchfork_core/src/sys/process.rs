@@ -40,7 +40,9 @@ pub fn is_child_of(monitor: Pid) -> bool {
     getppid().as_raw() == monitor
 }
 
-fn is_alive(pid: Pid) -> bool {
+/// Whether there is such a process, be it a zombie.
+#[must_use]
+pub fn is_alive(pid: Pid) -> bool {
     nix::sys::signal::kill(NixPid::from_raw(pid), None) != Err(Errno::ESRCH)
 }
 

@@ -21,8 +21,9 @@ pub fn map<T: Shareable>(count: usize) -> Result<&'static [T], Error> {
     let size = NonZeroUsize::new(size_of::<T>() * count)
         .ok_or_else(|| Error::system("mmap", "an empty map", std::io::ErrorKind::InvalidInput))?;
     // SAFETY: a fresh anonymous mapping overlaps nothing.
-    let start = unsafe { mmap_anonymous(None, size, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED) }
-        .map_err(|errno| Error::system("mmap", format!("{size} shared bytes"), errno))?;
+    let start =
+        unsafe { mmap_anonymous(None, size, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED) }
+            .map_err(|errno| Error::system("mmap", format!("{size} shared bytes"), errno))?;
     // SAFETY: the mapping is page-aligned, `count` values long, zeroed, and never unmapped; `Shareable` promises
     // that zeroes are valid values and that concurrent writers only touch atomics.
     Ok(unsafe { std::slice::from_raw_parts(start.cast::<T>().as_ptr(), count) })

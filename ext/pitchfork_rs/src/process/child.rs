@@ -14,6 +14,7 @@ use pitchfork_core::scoreboard::{Line, Scoreboard};
 use pitchfork_core::sys::channel::{Channel, Received};
 use pitchfork_core::sys::{clock, process};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use super::server::{Server, set_title};
 use super::signals;
@@ -29,6 +30,8 @@ pub struct House {
     pub scoreboard: Scoreboard,
     /// The monitor's pid.
     pub monitor: Pid,
+    /// Becomes readable at the monitor's death, where the kernel can tell. One descriptor serves all generations.
+    pub death: Option<Arc<OwnedFd>>,
     /// Limits and switches.
     pub settings: Settings,
     /// The sockets all workers accept from.

@@ -53,9 +53,7 @@ impl Mold {
         child.title(ruby, "ready");
         match wait_for_orders(ruby, &child)? {
             Turn::Leave => Ok(Next::Exit(0)),
-            Turn::Fork(post) => {
-                Ok(Next::Become(Role::Worker(Box::new(Worker { house: child.house, post, handler }))))
-            }
+            Turn::Fork(post) => Ok(Next::Become(Role::Worker(Box::new(Worker { house: child.house, post, handler })))),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use magnus::value::ReprValue;
 use magnus::{Error, Ruby, Value};
@@ -188,6 +189,8 @@ impl Monitor {
             let status = match reap(ruby, pid) {
                 Ok(None) => continue,
                 Ok(Some(status)) => Some(status),
+                // Its middle process has told its pid and is still its parent.
+                Err(_) if process::is_alive(pid) => continue,
                 // Somebody else has reaped it, so its status is lost, but not the fact.
                 Err(_) => None,
             };
@@ -257,9 +260,12 @@ impl Monitor {
             }
             Action::Dismiss { token, drain } => self.dismiss(ruby, token, drain),
             Action::Signal { token, pid, kill } => self.signal(ruby, token, pid, kill, events),
-            Action::Forget { token, slot } => {
+            Action::Forget { token, slot, pid } => {
                 if let Some(channel) = self.channels.remove(&token) {
                     let _ = self.epoll.delete(&channel);
+                    if pid.is_none() {
+                        kill_latecomer(&channel);
+                    }
                 }
                 self.scoreboard.revoke(slot);
             }
@@ -306,6 +312,7 @@ impl Monitor {
                     server: self.server,
                     scoreboard: self.scoreboard,
                     monitor,
+                    death: process::watch(monitor).map(Arc::new),
                     settings: self.settings,
                     listeners: std::mem::take(&mut self.listeners),
                 };
@@ -333,9 +340,10 @@ impl Monitor {
     ) {
         self.scoreboard.assign(slot, token, kind, generation, Some(forker));
         let sent = Channel::pair().and_then(|(ours, theirs)| {
-            let channel = self.channels.get(&forker).ok_or_else(|| {
-                CoreError::system("sendmsg", "a child that is leaving", nix::Error::EPIPE)
-            })?;
+            let channel = self
+                .channels
+                .get(&forker)
+                .ok_or_else(|| CoreError::system("sendmsg", "a child that is leaving", nix::Error::EPIPE))?;
             channel.send(&order.encode(), Some(theirs.as_fd()))?;
             Ok(ours)
         });
@@ -415,6 +423,15 @@ impl Monitor {
                     events.push_back(Event::CannotListen);
                 }
             }
+        }
+    }
+}
+
+/// A child that is forgotten before its pid was known may have said it just now.
+fn kill_latecomer(channel: &Channel) {
+    while let Ok(Received::Message { bytes, len, .. }) = channel.receive() {
+        if let Ok(Report::Forked { pid } | Report::Registered { pid }) = Report::decode(&bytes[..len]) {
+            let _ = process::kill(pid, libc::SIGKILL);
         }
     }
 }

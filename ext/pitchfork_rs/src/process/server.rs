@@ -65,7 +65,6 @@ impl Server {
             other => other,
         }
     }
-
 }
 
 /// Sets what `ps` shows of this process.

@@ -49,6 +49,10 @@ fn be_middle(ruby: &Ruby, channel: &Channel) -> Sibling {
         Ok(Side::Child) => Sibling::Child,
         Ok(Side::Parent { child }) => {
             let said = channel.send(&Report::Forked { pid: child }.encode(), None);
+            if said.is_err() {
+                // Nobody is there to hear of it, and nobody would kill it if it hung.
+                let _ = process::kill(child, libc::SIGKILL);
+            }
             process::leave(i32::from(said.is_err()))
         }
         Err(_) => process::leave(TEMPORARY_FAILURE),

@@ -4,6 +4,8 @@
 //! once per soft timeout while nothing is late, since a request that begins later is due later.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
 
 use magnus::value::Opaque;
 use magnus::{Error, Ruby, Value};
@@ -11,18 +13,20 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pitchfork_core::children::{Millis, Pid};
 use pitchfork_core::sys::{clock, process};
 
+use super::child::House;
 use super::clockwork;
-use super::server::Server;
 use crate::vm::gvl;
 
 /// How long the application may go on after the monitor's death.
-const ORPHAN_PATIENCE: Millis = 4_000;
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Starts the watcher of this worker.
-pub fn start(ruby: &Ruby, server: Server, monitor: Pid, worker: Value, soft_timeout: Millis) {
+pub fn start(ruby: &Ruby, house: &House, worker: Value) {
+    let server = house.server;
+    let soft_timeout = house.settings.soft_timeout;
+    let mut watch = Watch { monitor: house.monitor, death: house.death.clone(), soft_timeout, is_orphan: false };
     // The main thread keeps `worker` where it is for as long as this process has this role.
     let worker = Opaque::from(worker);
-    let mut watch = Watch { monitor, death: process::watch(monitor), soft_timeout, orphaned_at: None };
     ruby.thread_create_from_fn(move |ruby: &Ruby| -> Result<(), Error> {
         loop {
             // The request may have ended while this thread waited for the GVL.
@@ -41,41 +45,47 @@ fn is_late(now: Millis) -> bool {
 
 struct Watch {
     monitor: Pid,
-    death: Option<OwnedFd>,
+    death: Option<Arc<OwnedFd>>,
     soft_timeout: Millis,
-    orphaned_at: Option<Millis>,
+    is_orphan: bool,
 }
 
 impl Watch {
     /// Waits until a request is late, or about as long as it takes one to become so.
-    ///
-    /// Once the monitor is dead, the main thread, which was told by a signal, gets some time to obey.
     fn wait(&mut self) {
-        let now = clock::monotonic();
-        if let Some(at) = self.orphaned_at {
-            let left = (at + ORPHAN_PATIENCE).saturating_sub(now);
-            if left == 0 {
-                process::leave(1);
-            }
-            let _ = poll(&mut [], PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
-            return;
-        }
         let wait = match clockwork::soft_deadline() {
             0 => self.soft_timeout,
-            deadline => deadline.saturating_sub(now),
+            deadline => deadline.saturating_sub(clock::monotonic()),
         };
-        if self.is_orphaned_within(wait) {
-            self.orphaned_at = Some(clock::monotonic());
+        if self.is_orphan {
+            pause(wait);
+        } else if self.is_orphaned_within(wait) {
+            self.is_orphan = true;
+            end_soon();
         }
     }
 
     fn is_orphaned_within(&self, time: Millis) -> bool {
         let Some(death) = &self.death else {
             // This kernel does not tell; look every second.
-            let _ = poll(&mut [], PollTimeout::try_from(time.min(1_000)).unwrap_or(PollTimeout::MAX));
+            pause(time.min(1_000));
             return !process::is_child_of(self.monitor);
         };
         let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
         poll(&mut [PollFd::new(death.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|ready| ready > 0)
     }
+}
+
+/// Sleeps, unless interrupted.
+fn pause(time: Millis) {
+    let _ = poll(&mut [], PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX));
+}
+
+/// Ends this process after a while, whatever the application does. The main thread was told by a signal, and may obey
+/// before. The thread that counts is none of Ruby's: native code may keep the GVL for ever, and this watcher with it.
+fn end_soon() {
+    std::thread::spawn(|| {
+        std::thread::sleep(ORPHAN_PATIENCE);
+        process::leave(1);
+    });
 }

@@ -47,12 +47,12 @@ impl Worker {
     /// Serves until told to leave, or until it finds itself a mold.
     pub fn run(self, ruby: &Ruby) -> Result<Next, Error> {
         let Some(child) = Child::take_up(ruby, self.house, self.post)? else { return Ok(Next::Exit(1)) };
-        let House { server, settings, monitor, .. } = &*child.house;
+        let House { server, settings, .. } = &*child.house;
         child.hook(ruby, "after_worker_fork")?;
         server.call(ruby, "trap_leave_signals", ())?;
         self.handler.set_env("pitchfork.worker", *child.object)?;
         clockwork::set_up(child.line(), settings.soft_timeout, settings.hard_timeout);
-        watcher::start(ruby, *server, *monitor, *child.object, settings.soft_timeout);
+        watcher::start(ruby, &child.house, *child.object);
         child.hook(ruby, "after_worker_ready")?;
         if !child.is_wanted() {
             return Ok(Next::Exit(1));

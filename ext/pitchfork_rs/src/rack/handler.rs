@@ -6,9 +6,7 @@ use magnus::prelude::*;
 use magnus::value::BoxValue;
 use magnus::{Error, IntoValue, RHash, RModule, Ruby, Value};
 use pitchfork_core::children::Millis;
-use pitchfork_core::http::{
-    BodyDecoder, DateCache, EnvScratch, Framing, Head, Limits, RequestFacts, error_response,
-};
+use pitchfork_core::http::{BodyDecoder, DateCache, EnvScratch, Framing, Head, Limits, RequestFacts, error_response};
 use pitchfork_core::sys::clock;
 
 use super::body::{Body, Failure};

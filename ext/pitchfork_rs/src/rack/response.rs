@@ -51,8 +51,7 @@ impl Response {
         let malformed = |what: &str| WriteError::Malformed(format!("{what}, but the app returned {}", brief(returned)));
         let triple = RArray::try_convert(returned).ok().filter(|triple| triple.len() == 3);
         let triple = triple.ok_or_else(|| malformed("wanted an Array of status, headers and body"))?;
-        let (status, headers, body): (Value, Value, Value) =
-            (triple.entry(0)?, triple.entry(1)?, triple.entry(2)?);
+        let (status, headers, body): (Value, Value, Value) = (triple.entry(0)?, triple.entry(1)?, triple.entry(2)?);
         let status = match status.funcall::<_, _, i64>("to_i", ()) {
             Ok(status @ 100..=999) => u16::try_from(status).unwrap_or(500),
             Ok(_) => return Err(malformed("wanted a status from 100 to 999")),

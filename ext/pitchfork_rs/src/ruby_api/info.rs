@@ -1,7 +1,7 @@
 //! `PitchforkRs::Info`: what an application may ask about its server, and tell it.
 
-use std::sync::RwLock;
 use std::sync::PoisonError;
+use std::sync::RwLock;
 
 use magnus::prelude::*;
 use magnus::{Error, RModule, Ruby, function};

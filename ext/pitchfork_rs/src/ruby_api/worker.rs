@@ -26,21 +26,13 @@ struct Departed {
 
 impl Worker {
     /// A process that keeps the scoreboard line `slot`.
-    pub fn living(
-        scoreboard: Scoreboard,
-        slot: u32,
-        token: Token,
-        kind: Kind,
-        generation: u32,
-        pid: Pid,
-    ) -> Self {
+    pub fn living(scoreboard: Scoreboard, slot: u32, token: Token, kind: Kind, generation: u32, pid: Pid) -> Self {
         Self { kind, generation, pid, slot, token, scoreboard, departed: None }
     }
 
     /// A process that was reaped.
     pub fn departed(scoreboard: Scoreboard, child: &children::Child, requests: u64) -> Self {
-        let departed =
-            Departed { requests, was_ready: child.ready_at.is_some(), was_leaving: child.is_dismissed() };
+        let departed = Departed { requests, was_ready: child.ready_at.is_some(), was_leaving: child.is_dismissed() };
         Self {
             kind: child.kind,
             generation: child.generation,

@@ -1,0 +1,133 @@
+//! Workers that crash, hang, or come late.
+
+use pitchfork_core::children::Stage;
+use pitchfork_core::message::Report;
+use pitchfork_core::plan::{Event, Kill, Signal};
+
+use crate::server::{HARD_TIMEOUT, SPAWN_TIMEOUT, Server};
+
+#[test]
+fn a_number_is_given_away_only_when_its_holder_is_reaped() {
+    let mut server = Server::serving(2);
+    let worker = server.worker(1);
+    assert!(server.step(Event::Closed(worker)).starts_nobody());
+    assert_eq!(server.exit(worker).spawn().0, 1, "it was no failure to come up, so at once");
+}
+
+#[test]
+fn a_worker_that_does_not_come_up_is_tried_again_after_growing_pauses() {
+    let mut server = Server::serving(1);
+    let worker = server.worker(0);
+    let (_, mut token, _) = server.exit(worker).spawn();
+    for pause in [100, 200, 400, 800] {
+        server.fork(token);
+        assert!(server.exit(token).starts_nobody());
+        assert!(server.wait(pause - 1).starts_nobody());
+        token = server.wait(1).spawn().1;
+    }
+}
+
+#[test]
+fn an_overdue_worker_is_killed_until_it_is_dead() {
+    let mut server = Server::serving(2);
+    let worker = server.worker(0);
+    server.board.deadlines.insert(server.slot(worker), server.now + 500);
+    assert_eq!(server.wait(1_000).signalled(Kill::Kill), [worker]);
+    assert_eq!(server.wait(6_000).signalled(Kill::Kill), [worker]);
+    server.board.deadlines.clear();
+    assert_eq!(server.exit(worker).spawn().0, 0);
+}
+
+#[test]
+fn a_worker_that_has_lost_its_channel_must_go() {
+    let mut server = Server::serving(2);
+    let worker = server.worker(0);
+    server.step(Event::Closed(worker));
+    assert_eq!(server.wait(HARD_TIMEOUT).signalled(Kill::Kill), [worker]);
+}
+
+#[test]
+fn a_child_that_hangs_in_a_fork_callback_is_killed() {
+    let mut server = Server::serving(1);
+    let (_, token, _) = server.exit(server.worker(0)).spawn();
+    server.fork(token);
+    assert_eq!(server.wait(SPAWN_TIMEOUT).signalled(Kill::Kill), [token]);
+}
+
+#[test]
+fn a_child_of_an_abandoned_spawn_is_killed_when_it_turns_up() {
+    let mut server = Server::serving(1);
+    let (_, late, _) = server.exit(server.worker(0)).spawn();
+    let (_, token, _) = server.wait(SPAWN_TIMEOUT + 100).spawn();
+    server.come_up(token);
+    assert_eq!(server.come_up(late).signalled(Kill::Kill), [late]);
+    assert_eq!(server.stage(late), Some(Stage::Abandoned));
+    assert_eq!(server.stage(token), Some(Stage::Ready));
+}
+
+#[test]
+fn a_child_that_turns_up_although_its_forker_failed_is_killed() {
+    let mut server = Server::serving(1);
+    let (_, token, forker) = server.exit(server.worker(0)).spawn();
+    server.say(forker, Report::SpawnFailed { token, unsafe_to_fork: false });
+    assert_eq!(server.wait(100).spawn().0, 0);
+    assert_eq!(server.fork(token).signalled(Kill::Kill), [token]);
+}
+
+#[test]
+fn a_channel_that_closes_before_a_pid_was_known_frees_the_number() {
+    let mut server = Server::serving(1);
+    let (_, token, _) = server.exit(server.worker(0)).spawn();
+    server.step(Event::Closed(token));
+    assert_eq!(server.stage(token), None);
+    assert_eq!(server.wait(100).spawn().0, 0);
+}
+
+#[test]
+fn a_spawn_that_could_not_be_ordered_keeps_no_line_of_the_scoreboard() {
+    let mut server = Server::serving(4);
+    for nr in 0..4 {
+        server.exit(server.worker(nr));
+    }
+    let pending = server.state.children().workers().map(|worker| worker.token).collect::<Vec<_>>();
+    for token in pending {
+        server.step(Event::Failed(token));
+    }
+    for _ in 0..40 {
+        for (_, token, _) in server.wait(100).spawns() {
+            let decided = server.step(Event::Failed(token));
+            assert!(!decided.logged("are taken"));
+            assert_eq!(server.stage(token), None);
+        }
+    }
+}
+
+#[test]
+fn a_pid_without_a_process_frees_the_number() {
+    let mut server = Server::serving(1);
+    assert_eq!(server.step(Event::Vanished(server.worker(0))).spawn().0, 0);
+}
+
+#[test]
+fn their_number_follows_the_signals() {
+    let mut server = Server::serving(2);
+    let (nr, token, _) = server.signal(Signal::Ttin).spawn();
+    assert_eq!(nr, 2);
+    server.come_up(token);
+    assert!(server.signal(Signal::Ttin).logged("can't add a worker"), "the scoreboard has no more lines");
+    assert_eq!(server.signal(Signal::Ttou).dismissed(), [token]);
+    assert_eq!(server.state.wanted(), 2);
+}
+
+#[test]
+fn a_stopped_machine_is_no_reason_to_kill_anybody() {
+    let mut server = Server::serving(2);
+    let (_, token, _) = server.exit(server.worker(0)).spawn();
+    server.fork(token);
+    server.board.deadlines.insert(server.slot(server.worker(1)), server.now + 2_000);
+    server.now += 3_600_000;
+    assert!(server.step(Event::Tick).signalled(Kill::Kill).is_empty());
+    server.board.deadlines.clear();
+    assert!(server.wait(SPAWN_TIMEOUT - 500).signalled(Kill::Kill).is_empty());
+    assert_eq!(server.wait(500).signalled(Kill::Kill), [token], "the rest of its time still counts");
+}
