@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "rack"
+require "socket"
 require_relative "pitchfork_rs/version"
 require_relative "pitchfork_rs/errors"
 require_relative "pitchfork_rs/pitchfork_rs"

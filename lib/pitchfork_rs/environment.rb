@@ -21,7 +21,7 @@ module PitchforkRs
           "rack.multithread" => false,
           "rack.multiprocess" => true,
           "rack.run_once" => false,
-          "rack.hijack?" => false
+          "rack.hijack?" => true
         }
         # The Rack 2 specification wants it; Rack 3 has dropped it.
         template["rack.version"] = [1, 3].freeze if rack_release < RACK_3

@@ -13,11 +13,14 @@ use magnus::{Error, Ruby};
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {
     let module = ruby.define_module("PitchforkRs")?;
+    ruby_api::early_hints::init(ruby, module)?;
+    ruby_api::hijack::init(ruby, module)?;
     ruby_api::info::init(ruby, module)?;
     ruby_api::input::init(ruby, module)?;
     ruby_api::mem_info::init(ruby, module)?;
     ruby_api::native_monitor::init(ruby, module)?;
     ruby_api::request_handler::init(ruby, module)?;
+    ruby_api::stream::init(ruby, module)?;
     ruby_api::worker::init(ruby, module)?;
     Ok(())
 }

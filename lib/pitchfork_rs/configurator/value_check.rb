@@ -7,8 +7,16 @@ module PitchforkRs
     class ValueCheck
       class << self
         # @param minimum [Integer]
-        def integer(minimum)
-          new("an Integer of at least #{minimum}") { |value| value.is_a?(Integer) && value >= minimum }
+        # @param nil_resets [Boolean] whether `nil` brings the default back
+        def integer(minimum, nil_resets: false)
+          new("an Integer of at least #{minimum}", nil_resets: nil_resets) do |value|
+            value.is_a?(Integer) && value >= minimum
+          end
+        end
+
+        # A time that need not be whole.
+        def seconds
+          new("a number of seconds of at least 0.001") { |value| value.is_a?(Numeric) && value.real? && value >= 0.001 }
         end
 
         def boolean

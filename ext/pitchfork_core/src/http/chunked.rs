@@ -91,7 +91,7 @@ impl ChunkedDecoder {
     pub fn new(limits: &Limits) -> Self {
         Self {
             state: State::Size { digits: 0 },
-            limits: limits.clone(),
+            limits: *limits,
             size: 0,
             decoded: 0,
             extensions: 0,

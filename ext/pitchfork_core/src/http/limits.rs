@@ -1,7 +1,7 @@
 //! How much of a request is read before it is refused.
 
 /// Upper bounds of the parts of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a whole head: request line, fields and the empty lines around them. Of a chunked body's
     /// trailer section too.

@@ -49,8 +49,8 @@ pub struct Settings {
     pub spawn_timeout: Millis,
     /// Whether a new mold collects garbage before it forks.
     pub mold_prepare: bool,
-    /// Up to how many bytes a request body stays in memory.
-    pub body_memory: u64,
+    /// Limits and switches of the HTTP layer.
+    pub rack: crate::rack::settings::Settings,
 }
 
 /// The place that a child was forked for.

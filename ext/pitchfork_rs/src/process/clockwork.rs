@@ -10,16 +10,17 @@ use pitchfork_core::children::Millis;
 use pitchfork_core::scoreboard::Line;
 use pitchfork_core::sys::clock;
 
-/// A client that is waited for is heard of, or given up, within this time.
-const LONGEST_WAIT: Millis = 60_000;
-
+static LONGEST_WAIT: AtomicU64 = AtomicU64::new(0);
 static SOFT_LIMIT: AtomicU64 = AtomicU64::new(0);
 static HARD_LIMIT: AtomicU64 = AtomicU64::new(0);
 static SOFT_DEADLINE: AtomicU64 = AtomicU64::new(0);
 static LINE: RwLock<Option<&'static Line>> = RwLock::new(None);
 
 /// Sets the limits of this process, in milliseconds, and the line that the monitor watches.
-pub fn set_up(line: &'static Line, soft: Millis, hard: Millis) {
+///
+/// A client that is waited for is heard of, or given up, within `longest_wait`.
+pub fn set_up(line: &'static Line, soft: Millis, hard: Millis, longest_wait: Millis) {
+    LONGEST_WAIT.store(longest_wait, Ordering::Relaxed);
     SOFT_LIMIT.store(soft, Ordering::Relaxed);
     HARD_LIMIT.store(hard, Ordering::Relaxed);
     SOFT_DEADLINE.store(0, Ordering::Relaxed);
@@ -42,7 +43,7 @@ pub fn stop() {
 
 /// A client is waited for, which takes as long as it takes.
 pub fn await_client() {
-    promise(clock::monotonic(), LONGEST_WAIT);
+    promise(clock::monotonic(), LONGEST_WAIT.load(Ordering::Relaxed));
 }
 
 /// When the request in hand is too slow; 0 while there is none.

@@ -62,7 +62,7 @@ fn load(ruby: &Ruby, child: &Child) -> Result<Handler, Error> {
     let server = child.house.server;
     child.title(ruby, "booting");
     let app = server.call(ruby, "build_app", ())?;
-    Handler::new(ruby, app, server.logger(ruby)?, child.house.settings.body_memory)
+    Handler::new(ruby, app, server.logger(ruby)?, child.house.settings.rack)
 }
 
 /// Returns in the mold when it shall leave, and in each worker that it forks.

@@ -51,7 +51,7 @@ impl Worker {
         child.hook(ruby, "after_worker_fork")?;
         server.call(ruby, "trap_leave_signals", ())?;
         self.handler.set_env("pitchfork.worker", *child.object)?;
-        clockwork::set_up(child.line(), settings.soft_timeout, settings.hard_timeout);
+        clockwork::set_up(child.line(), settings.soft_timeout, settings.hard_timeout, settings.rack.longest_wait());
         watcher::start(ruby, &child.house, *child.object);
         child.hook(ruby, "after_worker_ready")?;
         if !child.is_wanted() {

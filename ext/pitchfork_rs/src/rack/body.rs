@@ -1,4 +1,4 @@
-//! The body of a request: read from the socket when somebody asks for it, and kept.
+//! The body of a request: read from the socket when somebody asks for it.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -6,16 +6,15 @@ use std::sync::Arc;
 use magnus::{Error, Ruby};
 use pitchfork_core::children::Millis;
 use pitchfork_core::http::response::CONTINUE;
-use pitchfork_core::http::{BodyDecoder, Reject};
+use pitchfork_core::http::{BodyDecoder, Framing, Limits, Reject};
 use pitchfork_core::sys::clock;
 use socket2::Socket;
 
 use super::connection::{Direction, wait_for};
+use super::settings::Settings;
 use super::store::Store;
 use crate::process::clockwork;
 
-/// A client that sends nothing for so long is given up.
-const SILENCE: Millis = 30_000;
 const CHUNK: usize = 16 * 1024;
 
 /// Why a body cannot be read.
@@ -24,8 +23,8 @@ pub enum Failure {
     /// The client has gone away.
     #[error("the client closed the connection in the middle of the request body")]
     Gone,
-    /// The client has stopped sending.
-    #[error("the client sent nothing of the request body for {} seconds", SILENCE / 1000)]
+    /// The client has stopped sending, or sends too slowly.
+    #[error("the client sent the request body too slowly")]
     Late,
     /// What it sent is no body.
     #[error("malformed request body: {0}")]
@@ -47,28 +46,52 @@ pub struct Body {
     store: Store,
     position: u64,
     expects_continue: bool,
+    /// Whether the connection's end is the body's, too.
+    until_close: bool,
+    /// When the first byte was waited for.
+    began: Option<Millis>,
     refused: Option<u16>,
+    settings: Settings,
 }
 
 impl Body {
-    /// A body of which `early` arrived together with the head. `None` means that it is malformed right there.
+    /// A body of which `early` arrived together with the head. Fails if it is malformed right there.
     pub fn new(
         socket: Arc<Socket>,
         mut decoder: BodyDecoder,
         early: &[u8],
         expects_continue: bool,
-        memory: u64,
+        settings: Settings,
     ) -> Result<Self, Failure> {
-        let mut store = Store::new(memory);
+        let mut store = if settings.rewindable { Store::keeping(settings.body_memory) } else { Store::passing() };
         let mut bytes = Vec::new();
         decoder.decode(early, &mut bytes).map_err(Failure::Refused)?;
         store.append(&bytes).map_err(Failure::Storage)?;
         // A client that sends without waiting does not need to be told.
         let expects_continue = expects_continue && early.is_empty();
-        Ok(Self { socket: Some(socket), decoder, store, position: 0, expects_continue, refused: None })
+        Ok(Self {
+            socket: Some(socket),
+            decoder,
+            store,
+            position: 0,
+            expects_continue,
+            until_close: false,
+            began: None,
+            refused: None,
+            settings,
+        })
     }
 
-    /// Whether some of it is still to come.
+    /// Whatever comes on a connection, to its end, for a streaming response that answers it. `leftover` came behind
+    /// the request.
+    pub fn raw(socket: Arc<Socket>, leftover: &[u8], settings: Settings) -> Result<Self, Failure> {
+        let settings = Settings { rewindable: false, min_rate: 0, ..settings };
+        let decoder = BodyDecoder::new(Framing::Length(u64::MAX), &Limits::default());
+        let body = Self::new(socket, decoder, leftover, false, settings)?;
+        Ok(Self { until_close: true, ..body })
+    }
+
+    /// Whether some of it is still to come, and the client knows that it may send it.
     pub fn is_unread(&self) -> bool {
         !self.decoder.is_done()
     }
@@ -91,10 +114,10 @@ impl Body {
     /// The whole length in bytes, read to the end if only the end tells.
     pub fn size(&mut self, ruby: &Ruby) -> Result<u64, Failure> {
         if let Some(remaining) = self.decoder.remaining() {
-            return Ok(self.store.len() + remaining);
+            return Ok(self.store.end() + remaining);
         }
         self.fill(ruby, u64::MAX)?;
-        Ok(self.store.len())
+        Ok(self.store.end())
     }
 
     /// Appends up to `most` bytes to `out`; fewer only at the end.
@@ -103,29 +126,34 @@ impl Body {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let read = self.store.read_at(self.position, most, out).map_err(Failure::Storage)?;
         self.position += read as u64;
+        self.store.forget_before(self.position);
         Ok(read)
     }
 
     /// Appends the rest of the line, its end included, to `out`.
     pub fn read_line(&mut self, ruby: &Ruby, out: &mut Vec<u8>) -> Result<usize, Failure> {
+        const STEP: u64 = 4096;
         let before = out.len();
         loop {
             let seen = out.len();
-            if self.read(ruby, 4096, out)? == 0 {
+            let position = self.position;
+            self.fill(ruby, position + 1)?;
+            let available = (self.store.end() - position).min(STEP);
+            let most = usize::try_from(available).unwrap_or(usize::MAX);
+            self.store.read_at(position, most, out).map_err(Failure::Storage)?;
+            let end = out[seen..].iter().position(|&byte| byte == b'\n').map(|at| seen + at + 1);
+            out.truncate(end.unwrap_or(out.len()));
+            self.position += (out.len() - seen) as u64;
+            self.store.forget_before(self.position);
+            if end.is_some() || out.len() == seen {
                 return Ok(out.len() - before);
-            }
-            if let Some(at) = out[seen..].iter().position(|&byte| byte == b'\n') {
-                let end = seen + at + 1;
-                self.position -= (out.len() - end) as u64;
-                out.truncate(end);
-                return Ok(end - before);
             }
         }
     }
 
-    /// Reads from the socket until so many bytes are kept, or all there are.
+    /// Reads from the socket until so many bytes have come, or all there are.
     pub fn fill(&mut self, ruby: &Ruby, wanted: u64) -> Result<(), Failure> {
-        if self.store.len() >= wanted || self.decoder.is_done() {
+        if self.store.end() >= wanted || self.decoder.is_done() {
             return Ok(());
         }
         let paused = clockwork::pause();
@@ -148,19 +176,23 @@ impl Body {
         }
         let mut raw = [0; CHUNK];
         let mut decoded = Vec::new();
-        let mut deadline = clock::monotonic() + SILENCE;
-        while self.store.len() < wanted && !self.decoder.is_done() {
+        let mut heard = clock::monotonic();
+        let began = *self.began.get_or_insert(heard);
+        while self.store.end() < wanted && !self.decoder.is_done() {
             // Bytes beyond the end of this body are not this body's to read.
             let most = self.decoder.remaining().map_or(CHUNK, |left| usize::try_from(left).unwrap_or(CHUNK).min(CHUNK));
             match (&*socket).read(&mut raw[..most]) {
+                Ok(0) if self.until_close => return Ok(()),
                 Ok(0) => return Err(Failure::Gone),
                 Ok(read) => {
                     decoded.clear();
                     self.decoder.decode(&raw[..read], &mut decoded).map_err(Failure::Refused)?;
                     self.store.append(&decoded).map_err(Failure::Storage)?;
-                    deadline = clock::monotonic() + SILENCE;
+                    heard = clock::monotonic();
+                    clockwork::await_client();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let deadline = self.deadline(heard, began);
                     if !wait_for(ruby, &*socket, Direction::Read, deadline).map_err(Failure::Interrupted)? {
                         return Err(Failure::Late);
                     }
@@ -170,5 +202,16 @@ impl Body {
             }
         }
         Ok(())
+    }
+
+    /// When the client must have sent more: within the time for silence, and at the minimum rate over all it has sent.
+    /// The latter is not asked of the first moments, in which a slow start is no slow client.
+    fn deadline(&self, heard: Millis, began: Millis) -> Millis {
+        let Settings { body_timeout, min_rate, .. } = self.settings;
+        let silence = heard + body_timeout;
+        match (self.decoder.decoded() * 1_000).checked_div(min_rate) {
+            Some(earned) => silence.min(began + body_timeout + earned),
+            None => silence,
+        }
     }
 }

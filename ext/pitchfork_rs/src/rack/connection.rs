@@ -13,6 +13,7 @@ use pitchfork_core::http::{Head, Limits, Progress, Reject};
 use pitchfork_core::sys::clock;
 use socket2::Socket;
 
+use crate::process::clockwork;
 use crate::vm::gvl;
 
 /// How much is asked of the kernel at once.
@@ -158,7 +159,10 @@ impl Connection {
                 Ok(0) => break,
                 Ok(read) => thrown_away += read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !wait_for(ruby, &*self.socket, Direction::Read, deadline)? {
+                    let paused = clockwork::pause();
+                    let more = wait_for(ruby, &*self.socket, Direction::Read, deadline);
+                    paused.resume();
+                    if !more? {
                         break;
                     }
                 }

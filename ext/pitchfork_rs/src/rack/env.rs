@@ -108,7 +108,7 @@ fn set_body(ruby: &Ruby, env: RHash, request: Request<'_>, input: Value) -> Resu
     if let Some(length) = request.length {
         env.aset(ruby.get_inner(&keys::CONTENT_LENGTH), string::rack(ruby, length.to_string().as_bytes()))?;
     }
-    if request.head.framing() == Framing::Chunked {
+    if request.head.framing() == Framing::Chunked && request.length.is_some() {
         // The application gets the decoded body and its length; the coding is gone.
         env.delete::<_, Value>(keys::field(ruby, b"HTTP_TRANSFER_ENCODING"))?;
     }

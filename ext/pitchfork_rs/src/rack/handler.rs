@@ -5,20 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use magnus::prelude::*;
 use magnus::value::BoxValue;
 use magnus::{Error, IntoValue, RHash, RModule, Ruby, Value};
-use pitchfork_core::children::Millis;
-use pitchfork_core::http::{BodyDecoder, DateCache, EnvScratch, Framing, Head, Limits, RequestFacts, error_response};
+use pitchfork_core::http::{BodyDecoder, DateCache, EnvScratch, Framing, Head, RequestFacts, error_response};
 use pitchfork_core::sys::clock;
 
 use super::body::{Body, Failure};
 use super::connection::{Arrival, Buffer, Connection};
-use super::response::{Response, WriteError, close_body};
-use super::sender::Sender;
+use super::exchange::{Exchange, Fate};
+use super::settings::Settings;
 use super::{call, env};
 use crate::process::clockwork;
 use crate::ruby_api::input::Input;
-
-/// How long a client may take to send its request head.
-const HEADER_TIMEOUT: Millis = 10_000;
 
 /// What became of a connection.
 pub enum Served {
@@ -34,8 +30,7 @@ pub struct Handler {
     template: BoxValue<RHash>,
     logger: BoxValue<Value>,
     asterisk: bool,
-    body_memory: u64,
-    limits: Limits,
+    settings: Settings,
     buffer: Buffer,
     head: Head,
     scratch: EnvScratch,
@@ -44,8 +39,8 @@ pub struct Handler {
 }
 
 impl Handler {
-    /// A handler for `app`. Bodies up to `body_memory` bytes stay in memory.
-    pub fn new(ruby: &Ruby, app: Value, logger: Value, body_memory: u64) -> Result<Self, Error> {
+    /// A handler for `app`.
+    pub fn new(ruby: &Ruby, app: Value, logger: Value, settings: Settings) -> Result<Self, Error> {
         let environment: RModule = call::module(ruby)?.const_get("Environment")?;
         let template: RHash = environment.funcall("template", (logger,))?;
         Ok(Self {
@@ -53,8 +48,7 @@ impl Handler {
             template: BoxValue::new(template),
             logger: BoxValue::new(logger),
             asterisk: environment.funcall("asterisk_in_path_info?", ())?,
-            body_memory,
-            limits: Limits::default(),
+            settings,
             buffer: Buffer::default(),
             head: Head::default(),
             scratch: EnvScratch::default(),
@@ -79,8 +73,9 @@ impl Handler {
         begin: &mut dyn FnMut(&Ruby, RHash, &str) -> Result<(), Error>,
     ) -> Result<Served, Error> {
         clockwork::await_client();
-        let deadline = clock::monotonic() + HEADER_TIMEOUT;
-        match connection.read_head(ruby, &mut self.buffer, &mut self.head, &self.limits, deadline)? {
+        let deadline = clock::monotonic() + self.settings.header_timeout;
+        let limits = &self.settings.limits;
+        match connection.read_head(ruby, &mut self.buffer, &mut self.head, limits, deadline)? {
             Arrival::Request => {}
             Arrival::Nothing | Arrival::Cut => return Ok(Served::Unheard),
             Arrival::Late => {
@@ -91,7 +86,7 @@ impl Handler {
             }
         }
         let body = match self.receive_body(ruby, connection) {
-            Ok(body) => body,
+            Ok(body) => Arc::new(Mutex::new(body)),
             Err(Failure::Interrupted(error)) => return Err(error),
             Err(Failure::Gone) => return Ok(Served::Unheard),
             Err(failure) => {
@@ -103,47 +98,45 @@ impl Handler {
                 return self.refuse(ruby, connection, status, &failure.to_string());
             }
         };
-        let called = self.call(ruby, connection, body.as_ref(), begin);
-        let unread = body.is_some_and(|body| {
-            let mut body = body.lock().unwrap_or_else(PoisonError::into_inner);
-            body.detach();
-            body.is_unread()
-        });
-        clockwork::await_client();
-        connection.finish(ruby, unread)?;
+        let called = self.call(ruby, connection, &body, begin);
+        body.lock().unwrap_or_else(PoisonError::into_inner).detach();
+        clockwork::stop();
         called.map(Served::Called)
     }
 
-    /// What there is of a body. One whose length only its end tells is read to the end, since applications rely on
-    /// `CONTENT_LENGTH`.
-    fn receive_body(&mut self, ruby: &Ruby, connection: &Connection) -> Result<Option<Arc<Mutex<Body>>>, Failure> {
+    /// What there is of the body. One whose length only its end tells is read to the end if it is kept, since
+    /// applications rely on `CONTENT_LENGTH`.
+    fn receive_body(&mut self, ruby: &Ruby, connection: &Connection) -> Result<Body, Failure> {
         let framing = self.head.framing();
-        if framing == Framing::None {
-            return Ok(None);
-        }
-        let early = &self.buffer.filled()[self.head.len()..];
-        let decoder = BodyDecoder::new(framing, &self.limits);
+        let behind = &self.buffer.filled()[self.head.len()..];
+        let early = if framing == Framing::None { &[] } else { behind };
+        let decoder = BodyDecoder::new(framing, &self.settings.limits);
         let socket = Arc::clone(&connection.socket);
-        let mut body = Body::new(socket, decoder, early, self.head.expect_continue(), self.body_memory)?;
-        if framing == Framing::Chunked {
+        let mut body = Body::new(socket, decoder, early, self.head.expect_continue(), self.settings)?;
+        if framing == Framing::Chunked && self.settings.rewindable {
             body.fill(ruby, u64::MAX)?;
         }
-        Ok(Some(Arc::new(Mutex::new(body))))
+        Ok(body)
     }
 
     fn call(
         &mut self,
         ruby: &Ruby,
         connection: &Connection,
-        body: Option<&Arc<Mutex<Body>>>,
+        body: &Arc<Mutex<Body>>,
         begin: &mut dyn FnMut(&Ruby, RHash, &str) -> Result<(), Error>,
     ) -> Result<RHash, Error> {
-        let length = match (self.head.framing(), body) {
-            (Framing::Length(length), _) => Some(length),
-            (Framing::Chunked, Some(body)) => body.lock().unwrap_or_else(PoisonError::into_inner).size(ruby).ok(),
+        let framing = self.head.framing();
+        let length = match framing {
+            Framing::Length(length) => Some(length),
+            Framing::Chunked if self.settings.rewindable => {
+                body.lock().unwrap_or_else(PoisonError::into_inner).size(ruby).ok()
+            }
             _ => None,
         };
-        let input = Input::new(body.cloned()).into_value_with(ruby);
+        let given = (framing != Framing::None).then(|| Arc::clone(body));
+        let input = if self.settings.rewindable { Input::Kept(given) } else { Input::Passing(given) };
+        let input = input.into_value_with(ruby);
         let bytes = self.buffer.filled();
         let request = env::Request { head: &self.head, bytes, peer: connection.peer, length };
         let env = env::build(ruby, *self.template, request, input, self.asterisk, &mut self.scratch)?;
@@ -151,76 +144,25 @@ impl Handler {
         begin(ruby, env, self.head.path(bytes))?;
 
         clockwork::start();
-        let mut sender = Sender::new(Arc::clone(&connection.socket), std::mem::take(&mut self.out));
-        let returned = self.app.funcall::<_, _, Value>("call", (env,));
-        let written = match returned {
-            Ok(returned) => self.write(ruby, &mut sender, facts, returned),
-            Err(error) => Err(WriteError::Raised(error)),
+        let leftover = if framing == Framing::None { &bytes[self.head.len()..] } else { &[] };
+        let mut exchange = Exchange {
+            connection,
+            request: facts,
+            body,
+            has_body: framing != Framing::None,
+            leftover,
+            env,
+            logger: *self.logger,
+            settings: &self.settings,
+            date: &mut self.date,
         };
-        let refused = body.and_then(|body| body.lock().unwrap_or_else(PoisonError::into_inner).refused());
-        let settled = self.settle(ruby, &mut sender, written, refused);
-        self.out = sender.into_memory();
-        clockwork::stop();
-        settled.map(|()| env)
-    }
-
-    fn write(
-        &mut self,
-        ruby: &Ruby,
-        sender: &mut Sender,
-        facts: RequestFacts,
-        returned: Value,
-    ) -> Result<(), WriteError> {
-        let date = self.date.get(clock::unix_seconds());
-        let written = Response::take_apart(ruby, returned)
-            .and_then(|response| response.write(ruby, sender, facts, date, *self.logger));
-        // The body is closed on each way out, and only here.
-        match close_body(returned) {
-            Err(error) if call::is_application_error(ruby, &error) => self.log_app_error(ruby, &error),
-            Err(error) => return Err(error.into()),
-            Ok(()) => {}
+        let ended = exchange.run(ruby, *self.app, &mut self.out)?;
+        if ended.fate == Fate::Kept {
+            let unread = body.lock().unwrap_or_else(PoisonError::into_inner).is_unread();
+            connection.finish(ruby, unread)?;
         }
-        written
-    }
-
-    /// Tells whoever has to know how a response failed.
-    fn settle(
-        &mut self,
-        ruby: &Ruby,
-        sender: &mut Sender,
-        written: Result<(), WriteError>,
-        refused: Option<u16>,
-    ) -> Result<(), Error> {
-        let status = match written {
-            Ok(()) | Err(WriteError::Gone) => return Ok(()),
-            Err(WriteError::Malformed(what)) => {
-                let error = Error::new(ruby.exception_type_error(), what);
-                self.log_app_error(ruby, &error);
-                500
-            }
-            Err(WriteError::Raised(error)) if call::is_client_shutdown(ruby, &error) => match refused {
-                Some(status) => status,
-                None => return Ok(()),
-            },
-            Err(WriteError::Raised(error)) if call::is_application_error(ruby, &error) => match refused {
-                Some(status) if error.is_kind_of(call::parser_error(ruby)?) => status,
-                _ => {
-                    self.log_app_error(ruby, &error);
-                    500
-                }
-            },
-            Err(WriteError::Raised(error)) => return Err(error),
-        };
-        if !sender.has_begun() {
-            sender.pending().clear();
-            error_response(sender.pending(), status, self.date.get(clock::unix_seconds()));
-            let _ = sender.flush(ruby);
-        }
-        Ok(())
-    }
-
-    fn log_app_error(&self, ruby: &Ruby, error: &Error) {
-        call::log_error(ruby, *self.logger, "app error", error);
+        exchange.conclude(ruby, &ended)?;
+        Ok(env)
     }
 
     /// Answers a client whose request the application shall not see.

@@ -1,16 +1,22 @@
 //! What the application returned, written to the client.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, RArray, RHash, RString, Ruby, TryConvert, Value};
-use pitchfork_core::http::chunked::{LAST_CHUNK, chunk_header};
-use pitchfork_core::http::{BodyFraming, BodySize, Outcome, RequestFacts, ResponseHead, date};
+use pitchfork_core::http::{BodySize, Outcome, RequestFacts, ResponseHead, date};
 
-use super::call;
+use super::body::Body;
+use super::hijack::ruby_socket;
 use super::sender::{Failure, Sender};
-use crate::vm::string;
+use super::settings::Settings;
+use super::transmit::{send_each, send_file, send_stream, send_strings};
+use crate::vm::{gvl, string};
 
 /// Why a response was not written to its end.
 #[derive(Debug)]
@@ -38,6 +44,44 @@ impl From<Error> for WriteError {
     }
 }
 
+const HIJACK: &str = "rack.hijack";
+
+/// What came of writing a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// All of it was sent, or as much as there was.
+    Whole,
+    /// Its head was sent; the connection is the application's now.
+    HandedOver,
+}
+
+/// Where a response goes, and what it depends on.
+pub struct Outgoing<'o> {
+    /// The way to the client.
+    pub sender: &'o mut Sender,
+    /// The request.
+    pub request: RequestFacts,
+    /// The `Date` field.
+    pub date: &'o [u8; date::DATE_LENGTH],
+    /// The server's logger.
+    pub logger: Value,
+    /// The request body, if there is one, for a streaming body to read.
+    pub reader: Option<&'o Arc<Mutex<Body>>>,
+    /// What came behind a request without a body.
+    pub leftover: &'o [u8],
+    /// Limits and switches.
+    pub settings: &'o Settings,
+}
+
+/// How a body is sent.
+enum Kind {
+    Strings(RArray),
+    File(File, u64),
+    Each,
+    Call,
+    Takeover,
+}
+
 /// The three parts of a Rack response.
 pub struct Response {
     status: u16,
@@ -63,42 +107,90 @@ impl Response {
         Ok(Self { status, headers, body })
     }
 
-    /// Writes it. The body is not closed here.
-    pub fn write(
-        &self,
-        ruby: &Ruby,
-        sender: &mut Sender,
-        request: RequestFacts,
-        date: &[u8; date::DATE_LENGTH],
-        logger: Value,
-    ) -> Result<(), WriteError> {
-        let strings = self.strings()?;
-        let size = match &strings {
-            Some(strings) => BodySize::Known(total(*strings)?),
-            None => BodySize::Unknown,
-        };
-        let mut head = ResponseHead::new(sender.pending(), self.status, date);
-        write_fields(ruby, self.headers, &mut head, logger)?;
-        let framing = head.finish(request, size);
-        match strings {
-            Some(strings) => send_strings(ruby, sender, strings, framing, logger),
-            None => send_each(ruby, sender, self.body, framing, logger),
-        }
+    /// The headers, as the application returned them.
+    pub fn headers(&self) -> Value {
+        self.headers
     }
 
-    /// The body, if it is an Array or offers one.
-    fn strings(&self) -> Result<Option<RArray>, WriteError> {
+    /// The status, as it is sent.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Writes it. The body is not closed here.
+    pub fn write(&self, ruby: &Ruby, out: &mut Outgoing<'_>) -> Result<Written, WriteError> {
+        let kind = if self.takes_connection() { Kind::Takeover } else { self.kind(ruby)? };
+        let size = match &kind {
+            Kind::Strings(strings) => BodySize::Known(total(*strings)?),
+            Kind::File(_, length) => BodySize::Known(*length),
+            Kind::Each => BodySize::Unknown,
+            Kind::Call | Kind::Takeover => BodySize::Stream,
+        };
+        let mut head = ResponseHead::new(out.sender.pending(), self.status, out.date);
+        let logger = out.logger;
+        each_field(self.headers, |name, value| {
+            write_field(&mut head, name, value, logger);
+            Ok(())
+        })?;
+        let framing = head.finish(out.request, size);
+        match kind {
+            Kind::Strings(strings) => send_strings(ruby, out, strings, framing),
+            Kind::File(file, length) => send_file(ruby, out, &file, length, framing),
+            Kind::Each => send_each(ruby, out, self.body, framing),
+            Kind::Call => send_stream(ruby, out, self.body, framing),
+            Kind::Takeover => return self.hand_over(ruby, out),
+        }
+        .map(|()| Written::Whole)
+    }
+
+    /// Whether a header asks for the connection (partial hijacking).
+    fn takes_connection(&self) -> bool {
+        RHash::from_value(self.headers).and_then(|headers| headers.get(HIJACK)).is_some_and(|taker| !taker.is_nil())
+    }
+
+    fn hand_over(&self, ruby: &Ruby, out: &mut Outgoing<'_>) -> Result<Written, WriteError> {
+        out.sender.flush(ruby)?;
+        let io = ruby_socket(ruby, out.sender.socket())?;
+        if let Some(taker) = RHash::from_value(self.headers).and_then(|headers| headers.get(HIJACK)) {
+            taker.funcall::<_, _, Value>("call", (io,))?;
+        }
+        Ok(Written::HandedOver)
+    }
+
+    fn kind(&self, ruby: &Ruby) -> Result<Kind, WriteError> {
         if let Some(array) = RArray::from_value(self.body) {
-            return Ok(Some(array));
+            return Ok(Kind::Strings(array));
+        }
+        if let Some((file, length)) = self.file(ruby)? {
+            return Ok(Kind::File(file, length));
         }
         if self.body.respond_to("to_ary", false)? {
-            return Ok(Some(self.body.funcall("to_ary", ())?));
+            return Ok(Kind::Strings(self.body.funcall("to_ary", ())?));
         }
         if self.body.respond_to("each", false)? {
+            return Ok(Kind::Each);
+        }
+        if self.body.respond_to("call", false)? {
+            return Ok(Kind::Call);
+        }
+        let what = format!("wanted a body that responds to each or call, but the app returned {}", brief(self.body));
+        Err(WriteError::Malformed(what))
+    }
+
+    /// The file that the body offers, if it can be opened; the body itself knows what to do otherwise.
+    fn file(&self, ruby: &Ruby) -> Result<Option<(File, u64)>, WriteError> {
+        if !self.body.respond_to("to_path", false)? {
             return Ok(None);
         }
-        let what = format!("wanted a body that responds to each, but the app returned {}", brief(self.body));
-        Err(WriteError::Malformed(what))
+        let path: Option<RString> = self.body.funcall("to_path", ())?;
+        let Some(path) = path else { return Ok(None) };
+        let path = string::with_bytes(path, |path| PathBuf::from(OsStr::from_bytes(path)));
+        let opened = gvl::wait(ruby, || {
+            let file = File::open(&path).ok()?;
+            let length = file.metadata().ok().filter(Metadata::is_file)?.len();
+            Some((file, length))
+        })?;
+        Ok(opened.flatten())
     }
 }
 
@@ -114,7 +206,7 @@ pub fn close_body(returned: Value) -> Result<(), Error> {
 }
 
 /// A value as a log line can bear it.
-fn brief(value: Value) -> String {
+pub fn brief(value: Value) -> String {
     let mut text = value.inspect();
     if let Some((end, _)) = text.char_indices().nth(200) {
         text.truncate(end);
@@ -131,19 +223,20 @@ fn total(strings: RArray) -> Result<u64, WriteError> {
     Ok(total)
 }
 
-fn part(strings: RArray, at: usize) -> Result<RString, WriteError> {
+pub fn part(strings: RArray, at: usize) -> Result<RString, WriteError> {
     let at = isize::try_from(at).unwrap_or(isize::MAX);
     let part: Value = strings.entry(at)?;
     RString::from_value(part)
         .ok_or_else(|| WriteError::Malformed(format!("wanted Strings in the body, but it holds {}", brief(part))))
 }
 
-fn write_fields(ruby: &Ruby, headers: Value, head: &mut ResponseHead<'_>, logger: Value) -> Result<(), WriteError> {
+/// Calls `write` with each response field: once for each element of a value that is an Array.
+pub fn each_field(headers: Value, mut write: impl FnMut(RString, RString) -> Result<(), Error>) -> Result<(), Error> {
     let pairs = match RHash::from_value(headers) {
         Some(hash) => hash,
         None if headers.is_nil() => return Ok(()),
         // Rack 2 asks no more of headers than that they respond to each.
-        None => collect(ruby, headers)?,
+        None => collect(headers)?,
     };
     pairs.foreach(|name: Value, value: Value| {
         let name = text(name)?;
@@ -151,18 +244,23 @@ fn write_fields(ruby: &Ruby, headers: Value, head: &mut ResponseHead<'_>, logger
             Some(values) => {
                 for at in 0..values.len() {
                     let value: Value = values.entry(isize::try_from(at).unwrap_or(isize::MAX))?;
-                    write_field(head, name, text(value)?, logger);
+                    write(name, text(value)?)?;
                 }
             }
-            None => write_field(head, name, text(value)?, logger),
+            // What is for the server is no text.
+            None if is_for_server(name) => {}
+            None => write(name, text(value)?)?,
         }
         Ok(ForEach::Continue)
-    })?;
-    Ok(())
+    })
 }
 
-fn collect(ruby: &Ruby, headers: Value) -> Result<RHash, Error> {
-    let pairs = ruby.hash_new();
+fn is_for_server(name: RString) -> bool {
+    string::with_bytes(name, |name| name.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"rack.")))
+}
+
+fn collect(headers: Value) -> Result<RHash, Error> {
+    let pairs = Ruby::get_with(headers).hash_new();
     let each: Value = headers.funcall("to_enum", ("each",))?;
     let list: RArray = each.funcall("to_a", ())?;
     for pair in list {
@@ -184,125 +282,5 @@ fn write_field(head: &mut ResponseHead<'_>, name: RString, value: RString, logge
     if let Outcome::Dropped(reason) = outcome {
         let line = format!("response field {} dropped: {reason}", brief(name.as_value()));
         let _ = logger.funcall::<_, _, Value>("error", (line,));
-    }
-}
-
-fn send_strings(
-    ruby: &Ruby,
-    sender: &mut Sender,
-    strings: RArray,
-    framing: BodyFraming,
-    logger: Value,
-) -> Result<(), WriteError> {
-    let mut stream = Stream::new(framing);
-    for at in 0..strings.len() {
-        if stream.is_full() {
-            break;
-        }
-        stream.send(ruby, sender, part(strings, at)?)?;
-    }
-    stream.finish(ruby, sender, logger)
-}
-
-/// Iterates a body. The block may be kept by the body and called at any later time, so it owns what it uses, and
-/// finds nothing there once this function has returned.
-fn send_each(
-    ruby: &Ruby,
-    sender: &mut Sender,
-    body: Value,
-    framing: BodyFraming,
-    logger: Value,
-) -> Result<(), WriteError> {
-    if framing == BodyFraming::None {
-        return Ok(sender.flush(ruby)?);
-    }
-    let shared = Arc::new(Mutex::new(Some((sender.take(), Stream::new(framing)))));
-    let inner = Arc::clone(&shared);
-    let block = ruby.proc_from_fn(move |ruby: &Ruby, args: &[Value], _| {
-        let part = args.first().copied().unwrap_or_else(|| ruby.qnil().as_value());
-        let Some(part) = RString::from_value(part) else {
-            let what = format!("wanted Strings in the body, but it yielded {}", brief(part));
-            return Err(Error::new(ruby.exception_type_error(), what));
-        };
-        // Nobody waits for the lock: the block of a body is not for two threads at once.
-        let mut inner = inner.try_lock().map_err(|_| closed(ruby))?;
-        let (sender, stream) = inner.as_mut().ok_or_else(|| closed(ruby))?;
-        match stream.send(ruby, sender, part) {
-            Ok(()) => Ok(()),
-            Err(Failure::Gone) => Err(Error::new(call::client_shutdown(ruby)?, "the client has gone away")),
-            Err(Failure::Interrupted(error)) => Err(error),
-        }
-    });
-    let iterated = body.funcall_with_block::<_, _, Value>("each", (), block);
-    let taken = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some((back, mut stream)) = taken else { return Err(WriteError::Gone) };
-    *sender = back;
-    match iterated {
-        Ok(_) => stream.finish(ruby, sender, logger),
-        Err(error) if stream.gone && call::is_client_shutdown(ruby, &error) => Err(WriteError::Gone),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn closed(ruby: &Ruby) -> Error {
-    Error::new(ruby.exception_io_error(), "this response is already over")
-}
-
-/// A body on its way through its framing.
-struct Stream {
-    framing: BodyFraming,
-    left: u64,
-    cut: bool,
-    gone: bool,
-}
-
-impl Stream {
-    fn new(framing: BodyFraming) -> Self {
-        let left = match framing {
-            BodyFraming::None => 0,
-            BodyFraming::Length(length) => length,
-            BodyFraming::Chunked | BodyFraming::Raw | BodyFraming::UntilClose => u64::MAX,
-        };
-        Self { framing, left, cut: false, gone: false }
-    }
-
-    fn is_full(&self) -> bool {
-        self.framing == BodyFraming::None
-    }
-
-    fn send(&mut self, ruby: &Ruby, sender: &mut Sender, part: RString) -> Result<(), Failure> {
-        let len = part.len() as u64;
-        if len == 0 {
-            return Ok(());
-        }
-        let sent = if self.framing == BodyFraming::Chunked {
-            sender.pending().extend_from_slice(chunk_header(part.len()).as_bytes());
-            sender.send_string(ruby, part, usize::MAX).inspect(|()| sender.pending().extend_from_slice(b"\r\n"))
-        } else {
-            let most = len.min(self.left);
-            self.cut |= most < len;
-            self.left -= most;
-            sender.send_string(ruby, part, usize::try_from(most).unwrap_or(usize::MAX))
-        };
-        self.gone |= matches!(sent, Err(Failure::Gone));
-        sent
-    }
-
-    /// Ends the body, or leaves it without its end where the client has to see that it is not whole.
-    fn finish(&mut self, ruby: &Ruby, sender: &mut Sender, logger: Value) -> Result<(), WriteError> {
-        if self.framing == BodyFraming::Chunked {
-            sender.pending().extend_from_slice(LAST_CHUNK);
-        }
-        sender.flush(ruby)?;
-        if let BodyFraming::Length(length) = self.framing {
-            let problem = match (self.cut, self.left) {
-                (true, _) => "longer",
-                (false, 1..) => "shorter",
-                _ => return Ok(()),
-            };
-            let line = format!("the response body is {problem} than its Content-Length of {length} bytes");
-            let _ = logger.funcall::<_, _, Value>("error", (line,));
-        }
-        Ok(())
     }
 }

@@ -1,22 +1,25 @@
 //! Writing to a client that may be slow, or gone.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use magnus::{Error, RString, Ruby};
+use nix::errno::Errno;
+use nix::sys::sendfile::sendfile;
 use pitchfork_core::children::Millis;
 use pitchfork_core::sys::clock;
 use socket2::Socket;
 
 use super::connection::{Direction, wait_for};
 use crate::process::clockwork;
-use crate::vm::string;
+use crate::vm::{gvl, string};
 
-/// A client that takes nothing for so long is given up.
-const SILENCE: Millis = 30_000;
 /// Strings up to this size are copied behind the head, so that both leave in one system call; longer ones are sent
 /// from where they are.
 const COPY_UP_TO: usize = 32 * 1024;
+/// How much of a file is sent before other Ruby threads, and signals, get a chance.
+const FILE_CHUNK: usize = 1024 * 1024;
 
 /// Why a response could not be written.
 #[derive(Debug)]
@@ -33,18 +36,24 @@ pub struct Sender {
     socket: Arc<Socket>,
     pending: Vec<u8>,
     begun: bool,
+    timeout: Millis,
 }
 
 impl Sender {
-    /// Nothing is sent yet. `pending` is memory to use.
-    pub fn new(socket: Arc<Socket>, mut pending: Vec<u8>) -> Self {
-        pending.clear();
-        Self { socket, pending, begun: false }
+    /// Nothing is sent yet but what stands in `pending`. A client that takes nothing for `timeout` is given up.
+    pub fn new(socket: Arc<Socket>, pending: Vec<u8>, timeout: Millis) -> Self {
+        Self { socket, pending, begun: false, timeout }
+    }
+
+    /// The connection.
+    pub fn socket(&self) -> &Arc<Socket> {
+        &self.socket
     }
 
     /// Moves the response into other hands, leaving an empty shell that sends nothing.
     pub fn take(&mut self) -> Self {
-        let shell = Self { socket: Arc::clone(&self.socket), pending: Vec::new(), begun: self.begun };
+        let shell =
+            Self { socket: Arc::clone(&self.socket), pending: Vec::new(), begun: self.begun, timeout: self.timeout };
         std::mem::replace(self, shell)
     }
 
@@ -110,12 +119,33 @@ impl Sender {
 
     fn wait(&self, ruby: &Ruby) -> Result<(), Failure> {
         let paused = clockwork::pause();
-        let ready = wait_for(ruby, &*self.socket, Direction::Write, clock::monotonic() + SILENCE);
+        let ready = wait_for(ruby, &*self.socket, Direction::Write, clock::monotonic() + self.timeout);
         paused.resume();
         match ready {
             Ok(true) => Ok(()),
             Ok(false) => Err(Failure::Gone),
             Err(error) => Err(Failure::Interrupted(error)),
         }
+    }
+
+    /// Sends `length` bytes of a file from its start on, behind what is pending. Gives back how many there were.
+    pub fn send_file(&mut self, ruby: &Ruby, file: &File, length: u64) -> Result<u64, Failure> {
+        self.flush(ruby)?;
+        let mut offset: i64 = 0;
+        while offset.cast_unsigned() < length {
+            // Without the GVL: the file may have to come from a slow disk.
+            let sent = gvl::wait(ruby, || {
+                let most = usize::try_from(length - offset.cast_unsigned()).unwrap_or(usize::MAX).min(FILE_CHUNK);
+                sendfile(&*self.socket, file, Some(&mut offset), most)
+            });
+            match sent.map_err(Failure::Interrupted)? {
+                Some(Ok(0)) => break, // the file has become shorter
+                Some(Ok(_)) => self.begun = true,
+                Some(Err(Errno::EAGAIN)) => self.wait(ruby)?,
+                None | Some(Err(Errno::EINTR)) => {}
+                Some(Err(_)) => return Err(Failure::Gone),
+            }
+        }
+        Ok(offset.cast_unsigned())
     }
 }

@@ -1,7 +1,8 @@
-//! `PitchforkRs::Input`: the `rack.input` of a request.
+//! `PitchforkRs::Input` and `PitchforkRs::RewindableInput`: the `rack.input` of a request.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use magnus::error::ErrorType;
 use magnus::prelude::*;
 use magnus::scan_args::scan_args;
 use magnus::{Error, RModule, RString, Ruby, Value, method};
@@ -10,50 +11,35 @@ use crate::rack::body::{Body, Failure};
 use crate::rack::call;
 use crate::vm::string;
 
-/// A request body as Rack wants it: bytes, read when asked for, from the start again after `rewind`.
+/// A request body as Rack wants it: bytes, read when asked for. Only one that is kept can be rewound.
 #[magnus::wrap(class = "PitchforkRs::Input", free_immediately, size)]
-pub struct Input {
-    /// `None` for a request without a body.
-    body: Option<Arc<Mutex<Body>>>,
+pub enum Input {
+    /// Given out once. `None` for a request without a body.
+    #[magnus(class = "PitchforkRs::Input")]
+    Passing(Option<Arc<Mutex<Body>>>),
+    /// Kept. `None` for a request without a body.
+    #[magnus(class = "PitchforkRs::RewindableInput")]
+    Kept(Option<Arc<Mutex<Body>>>),
 }
 
 impl Input {
-    /// The input of a request with this body.
-    pub fn new(body: Option<Arc<Mutex<Body>>>) -> Self {
-        Self { body }
-    }
-
     /// The body, unless another thread is reading it. Waiting for that one here could wait for ever: it may need the
     /// lock on the VM that this thread holds.
     fn body(&self, ruby: &Ruby) -> Result<Option<MutexGuard<'_, Body>>, Error> {
         let busy = |_| Error::new(ruby.exception_io_error(), "another thread is reading this request body");
-        self.body.as_ref().map(|body| body.try_lock().map_err(busy)).transpose()
+        let (Self::Passing(body) | Self::Kept(body)) = self;
+        body.as_ref().map(|body| body.try_lock().map_err(busy)).transpose()
     }
 
     /// `read(length = nil, buffer = nil)`, as `IO#read`.
     fn read(ruby: &Ruby, rb_self: &Self, args: &[Value]) -> Result<Option<RString>, Error> {
         let args = scan_args::<(), (Option<Option<i64>>, Option<Option<RString>>), (), (), (), ()>(args)?;
-        let (length, buffer) = (args.optional.0.flatten(), args.optional.1.flatten());
-        let length = match length {
-            Some(negative @ ..0) => {
-                let what = format!("negative length {negative} given");
-                return Err(Error::new(ruby.exception_arg_error(), what));
-            }
-            Some(length) => Some(length.cast_unsigned()),
-            None => None,
-        };
+        let length = length(ruby, args.optional.0.flatten())?;
         let mut bytes = Vec::new();
         if let Some(mut body) = rb_self.body(ruby)? {
             body.read(ruby, length.unwrap_or(u64::MAX), &mut bytes).map_err(|failure| raise(ruby, failure))?;
         }
-        let read = string::binary(ruby, &bytes);
-        let result = match buffer {
-            Some(buffer) => buffer.funcall("replace", (read,))?,
-            None => read,
-        };
-        // At the end, reading some bytes gives nil and reading the rest gives an empty string.
-        let at_end = bytes.is_empty() && length.is_some_and(|length| length > 0);
-        Ok((!at_end).then_some(result))
+        result(string::binary(ruby, &bytes), length, args.optional.1.flatten())
     }
 
     /// `gets`: the next line with its end, or nil.
@@ -97,55 +83,65 @@ impl Input {
 
     /// `external_encoding`: bytes.
     fn external_encoding(ruby: &Ruby, _rb_self: &Self) -> Result<Value, Error> {
-        ruby.class_object().const_get::<_, RModule>("Encoding")?.const_get("BINARY")
+        ruby.class_object().const_get::<_, magnus::RClass>("Encoding")?.const_get("BINARY")
     }
 }
 
-/// The exception that stands for a failure.
-fn raise(ruby: &Ruby, failure: Failure) -> Error {
+/// The length argument of `IO#read`.
+pub fn length(ruby: &Ruby, length: Option<i64>) -> Result<Option<u64>, Error> {
+    match length {
+        Some(negative @ ..0) => {
+            let what = format!("negative length {negative} given");
+            Err(Error::new(ruby.exception_arg_error(), what))
+        }
+        length => Ok(length.map(i64::cast_unsigned)),
+    }
+}
+
+/// What `IO#read` gives: the buffer if there is one, and nil at the end if some bytes were asked for.
+pub fn result(read: RString, length: Option<u64>, buffer: Option<RString>) -> Result<Option<RString>, Error> {
+    let at_end = read.is_empty() && length.is_some_and(|length| length > 0);
+    let result = match buffer {
+        Some(buffer) => buffer.funcall("replace", (read,))?,
+        None => read,
+    };
+    Ok((!at_end).then_some(result))
+}
+
+/// The exception that stands for a failure. It has no backtrace: nothing in the application's stack is to blame for
+/// what a client does.
+pub fn raise(ruby: &Ruby, failure: Failure) -> Error {
     let class = match &failure {
-        Failure::Interrupted(_) => None,
-        Failure::Gone | Failure::Late => call::client_shutdown(ruby).ok(),
-        Failure::Refused(_) => call::parser_error(ruby).ok(),
-        Failure::Storage(_) => Some(ruby.exception_io_error()),
+        Failure::Gone | Failure::Late => call::client_shutdown(ruby),
+        Failure::Refused(_) => call::parser_error(ruby),
+        Failure::Interrupted(_) | Failure::Storage(_) => Ok(ruby.exception_io_error()),
     };
     match (failure, class) {
-        (Failure::Interrupted(error), _) => error,
-        (failure, class) => {
-            let error = Error::new(class.unwrap_or_else(|| ruby.exception_io_error()), failure.to_string());
-            without_backtrace(error)
-        }
+        (Failure::Interrupted(error), _) | (_, Err(error)) => error,
+        (failure, Ok(class)) => without_backtrace(ruby, Error::new(class, failure.to_string())),
     }
 }
 
-/// Nothing in the application's stack is to blame for what a client does.
-fn without_backtrace(error: Error) -> Error {
-    let exception = match error.error_type() {
-        magnus::error::ErrorType::Error(class, message) => class.new_instance((message.to_string(),)),
-        _ => return error,
-    };
-    match exception {
-        Ok(exception) => {
-            let empty = Ruby::get_with(exception).ary_new();
-            match exception.funcall::<_, _, Value>("set_backtrace", (empty,)) {
-                Ok(_) => exception.into(),
-                Err(error) => error,
-            }
-        }
-        Err(error) => error,
-    }
+fn without_backtrace(ruby: &Ruby, error: Error) -> Error {
+    let ErrorType::Error(class, message) = error.error_type() else { return error };
+    let emptied = class.new_instance((message.to_string(),)).and_then(|exception| {
+        exception.funcall::<_, _, Value>("set_backtrace", (ruby.ary_new(),))?;
+        Ok(exception)
+    });
+    emptied.map_or_else(|error| error, Error::from)
 }
 
-/// Defines the class.
+/// Defines the classes.
 pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     let class = module.define_class("Input", ruby.class_object())?;
     class.undef_default_alloc_func();
     class.define_method("read", method!(Input::read, -1))?;
     class.define_method("gets", method!(Input::gets, 0))?;
     class.define_method("each", method!(Input::each, 0))?;
-    class.define_method("rewind", method!(Input::rewind, 0))?;
-    class.define_method("size", method!(Input::size, 0))?;
     class.define_method("close", method!(Input::close, 0))?;
     class.define_method("external_encoding", method!(Input::external_encoding, 0))?;
+    let rewindable = module.define_class("RewindableInput", class)?;
+    rewindable.define_method("rewind", method!(Input::rewind, 0))?;
+    rewindable.define_method("size", method!(Input::size, 0))?;
     Ok(())
 }

@@ -1,8 +1,12 @@
 //! The Ruby classes of this extension, one file each.
 
+pub mod early_hints;
+pub mod hijack;
 pub mod info;
 pub mod input;
 pub mod mem_info;
 pub mod native_monitor;
 pub mod request_handler;
+pub mod settings;
+pub mod stream;
 pub mod worker;

@@ -4,11 +4,11 @@ use std::sync::{Mutex, PoisonError};
 
 use magnus::prelude::*;
 use magnus::{Error, RArray, RHash, RModule, Ruby, TryConvert, Value, function, method};
-use pitchfork_core::children::Millis;
 use pitchfork_core::listen::{Address, Listener, Options};
 use pitchfork_core::plan;
 
 use super::info;
+use super::settings::{fetch, millis, rack};
 use crate::process::child::{Settings, raise};
 use crate::process::monitor::{Goal, Monitor, Outcome};
 use crate::process::server::Server;
@@ -28,17 +28,16 @@ pub struct NativeMonitor {
 impl NativeMonitor {
     /// `new(server, settings)`: binds the listeners.
     fn new(ruby: &Ruby, server: Value, settings: RHash) -> Result<Self, Error> {
-        let seconds = |key: &str| Ok::<Millis, Error>(fetch::<u64>(ruby, settings, key)? * 1_000);
         let workers: u32 = fetch(ruby, settings, "worker_processes")?;
-        let soft_timeout = seconds("soft_timeout")?;
-        let hard_timeout = soft_timeout + seconds("cleanup_timeout")?;
-        let spawn_timeout = seconds("spawn_timeout")?;
+        let soft_timeout = millis(ruby, settings, "soft_timeout")?;
+        let hard_timeout = soft_timeout + millis(ruby, settings, "cleanup_timeout")?;
+        let spawn_timeout = millis(ruby, settings, "spawn_timeout")?;
         let child = Settings {
             soft_timeout,
             hard_timeout,
             spawn_timeout,
             mold_prepare: fetch(ruby, settings, "mold_prepare")?,
-            body_memory: fetch(ruby, settings, "client_body_buffer_size")?,
+            rack: rack(ruby, settings)?,
         };
         let plan = plan::Settings {
             workers,
@@ -76,10 +75,6 @@ impl NativeMonitor {
             Outcome::Reached | Outcome::Child(_) => Ok(None),
         }
     }
-}
-
-fn fetch<T: TryConvert>(ruby: &Ruby, settings: RHash, key: &str) -> Result<T, Error> {
-    settings.fetch(ruby.to_symbol(key))
 }
 
 fn bind(ruby: &Ruby, listeners: RArray) -> Result<Vec<Listener>, Error> {

@@ -1,11 +1,13 @@
 //! `PitchforkRs::RequestHandler`: one request on a socket, without any process around it.
 
 use magnus::value::Opaque;
-use magnus::{DataTypeFunctions, Error, RModule, Ruby, TypedData, Value, function, gc, method, prelude::*};
+use magnus::{DataTypeFunctions, Error, RHash, RModule, Ruby, TypedData, Value, function, gc, method, prelude::*};
 use std::os::fd::RawFd;
 
+use super::settings;
 use crate::rack::connection::Connection;
 use crate::rack::handler::{Handler, Served};
+use crate::rack::settings::Settings;
 
 /// Serves connections with an application, in the calling process.
 #[derive(TypedData)]
@@ -13,7 +15,7 @@ use crate::rack::handler::{Handler, Served};
 pub struct RequestHandler {
     app: Opaque<Value>,
     logger: Opaque<Value>,
-    body_memory: u64,
+    settings: Settings,
 }
 
 impl DataTypeFunctions for RequestHandler {
@@ -24,9 +26,9 @@ impl DataTypeFunctions for RequestHandler {
 }
 
 impl RequestHandler {
-    /// `new(app, logger, client_body_buffer_size)`.
-    fn new(app: Value, logger: Value, body_memory: u64) -> Self {
-        Self { app: app.into(), logger: logger.into(), body_memory }
+    /// `new(app, logger, settings)`, the settings as `Configurator#native_settings` gives them.
+    fn new(ruby: &Ruby, app: Value, logger: Value, settings: RHash) -> Result<Self, Error> {
+        Ok(Self { app: app.into(), logger: logger.into(), settings: settings::rack(ruby, settings)? })
     }
 
     /// `serve(io)`: serves one request on a socket, and closes nothing but its own copy of it. Gives the
@@ -37,7 +39,7 @@ impl RequestHandler {
             .map_err(|error| Error::new(ruby.exception_io_error(), error.to_string()))?;
         let connection = Connection::new(descriptor, None);
         let (app, logger) = (ruby.get_inner(rb_self.app), ruby.get_inner(rb_self.logger));
-        let mut handler = Handler::new(ruby, app, logger, rb_self.body_memory)?;
+        let mut handler = Handler::new(ruby, app, logger, rb_self.settings)?;
         match handler.serve(ruby, &connection, &mut |_, _, _| Ok(()))? {
             Served::Called(env) => Ok(Some(env.as_value())),
             Served::Unheard => Ok(None),

@@ -1,0 +1,208 @@
+//! One call of the application: what it may do besides returning, what it returned, and what follows from that.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use magnus::prelude::*;
+use magnus::{Error, RArray, RHash, Ruby, Value};
+use pitchfork_core::http::{DateCache, RequestFacts, Version, error_response};
+use pitchfork_core::sys::clock;
+
+use super::body::Body;
+use super::call;
+use super::connection::Connection;
+use super::hijack::Claim;
+use super::response::{Outgoing, Response, WriteError, Written, close_body};
+use super::sender::Sender;
+use super::settings::Settings;
+use crate::ruby_api::early_hints::{EarlyHints, EarlyHintsEnd};
+use crate::ruby_api::hijack::Hijack;
+
+/// A request that is before the application.
+pub struct Exchange<'e> {
+    /// The connection it came on.
+    pub connection: &'e Connection,
+    /// Its method and version, as far as they matter for the response.
+    pub request: RequestFacts,
+    /// Its body, which may be empty.
+    pub body: &'e Arc<Mutex<Body>>,
+    /// Whether there is a body at all, even an empty one.
+    pub has_body: bool,
+    /// What came behind a request without a body.
+    pub leftover: &'e [u8],
+    /// Its environment.
+    pub env: RHash,
+    /// The server's logger.
+    pub logger: Value,
+    /// Limits and switches.
+    pub settings: &'e Settings,
+    /// The clock for `Date`.
+    pub date: &'e mut DateCache,
+}
+
+/// What became of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is still ours.
+    Kept,
+    /// It is the application's.
+    Given,
+}
+
+/// How a call of the application has ended.
+pub struct Ended {
+    /// What became of the connection.
+    pub fate: Fate,
+    callbacks: RArray,
+    account: Account,
+}
+
+/// What callbacks get to know.
+#[derive(Default)]
+struct Account {
+    status: Option<Value>,
+    headers: Option<Value>,
+    error: Option<Value>,
+}
+
+impl Exchange<'_> {
+    /// Calls the application and writes its response. `memory` is a buffer to use, which is given back.
+    ///
+    /// An error is one that goes its own way.
+    pub fn run(&mut self, ruby: &Ruby, app: Value, memory: &mut Vec<u8>) -> Result<Ended, Error> {
+        let claim = Claim::new(Arc::clone(&self.connection.socket), self.leftover);
+        let hijack = Hijack::new(Arc::clone(&claim), self.env);
+        self.env.aset("rack.hijack", ruby.obj_wrap(hijack))?;
+        let callbacks = ruby.ary_new();
+        self.env.aset("rack.response_finished", callbacks)?;
+        self.env.aset("rack.after_reply", callbacks)?;
+        let hints = self.offer_early_hints(ruby)?;
+
+        let mut pending = std::mem::take(memory);
+        pending.clear();
+        let mut sender = Sender::new(Arc::clone(&self.connection.socket), pending, self.settings.write_timeout);
+        let returned = app.funcall::<_, _, Value>("call", (self.env,));
+        if let Some(hints) = hints {
+            hints.end();
+        }
+        let taken = claim.is_taken();
+        claim.expire();
+        let mut account = Account::default();
+        let written = match returned {
+            Ok(returned) => self.write(ruby, &mut sender, returned, taken, &mut account),
+            Err(error) => Err(WriteError::Raised(error)),
+        };
+        let settled = self.settle(ruby, &mut sender, written, taken, &mut account);
+        *memory = sender.into_memory();
+        Ok(Ended { fate: settled?, callbacks, account })
+    }
+
+    fn offer_early_hints(&self, ruby: &Ruby) -> Result<Option<EarlyHintsEnd>, Error> {
+        if !self.settings.early_hints || self.request.version == Version::Http10 {
+            return Ok(None);
+        }
+        let socket = Arc::clone(&self.connection.socket);
+        let (hints, end) = EarlyHints::new(socket, self.settings.write_timeout);
+        self.env.aset("rack.early_hints", ruby.obj_wrap(hints))?;
+        Ok(Some(end))
+    }
+
+    fn write(
+        &mut self,
+        ruby: &Ruby,
+        sender: &mut Sender,
+        returned: Value,
+        taken: bool,
+        account: &mut Account,
+    ) -> Result<Written, WriteError> {
+        let written = if taken {
+            Ok(Written::HandedOver)
+        } else {
+            Response::take_apart(ruby, returned).and_then(|response| {
+                account.status = Some(ruby.integer_from_i64(response.status().into()).as_value());
+                account.headers = Some(response.headers());
+                let date = self.date.get(clock::unix_seconds());
+                let (request, logger, leftover, settings) = (self.request, self.logger, self.leftover, self.settings);
+                let reader = self.has_body.then_some(self.body);
+                response.write(ruby, &mut Outgoing { sender, request, date, logger, reader, leftover, settings })
+            })
+        };
+        // The body is closed on each way out, and only here.
+        match close_body(returned) {
+            Err(error) if call::is_application_error(ruby, &error) => self.log_app_error(ruby, &error),
+            Err(error) => return Err(error.into()),
+            Ok(()) => {}
+        }
+        written
+    }
+
+    /// Tells whoever has to know how a response failed.
+    fn settle(
+        &mut self,
+        ruby: &Ruby,
+        sender: &mut Sender,
+        written: Result<Written, WriteError>,
+        taken: bool,
+        account: &mut Account,
+    ) -> Result<Fate, Error> {
+        let refused = self.body.lock().unwrap_or_else(PoisonError::into_inner).refused();
+        let status = match written {
+            Ok(Written::Whole) | Err(WriteError::Gone) => return Ok(Fate::Kept),
+            Ok(Written::HandedOver) => return Ok(Fate::Given),
+            Err(WriteError::Malformed(what)) => {
+                let error = Error::new(ruby.exception_type_error(), what);
+                self.log_app_error(ruby, &error);
+                500
+            }
+            Err(WriteError::Raised(error)) if call::is_application_error(ruby, &error) => {
+                account.error = error.value();
+                let clients_fault =
+                    call::is_client_shutdown(ruby, &error) || error.is_kind_of(call::parser_error(ruby)?);
+                match refused {
+                    Some(status) if clients_fault => status,
+                    None if call::is_client_shutdown(ruby, &error) => return Ok(Fate::Kept),
+                    _ => {
+                        self.log_app_error(ruby, &error);
+                        500
+                    }
+                }
+            }
+            Err(WriteError::Raised(error)) => return Err(error),
+        };
+        if taken {
+            return Ok(Fate::Given);
+        }
+        if !sender.has_begun() {
+            sender.pending().clear();
+            error_response(sender.pending(), status, self.date.get(clock::unix_seconds()));
+            let _ = sender.flush(ruby);
+        }
+        Ok(Fate::Kept)
+    }
+
+    /// Runs what the application wants to be run after the response, the last first. One that raises does not stop
+    /// the others.
+    pub fn conclude(&self, ruby: &Ruby, ended: &Ended) -> Result<(), Error> {
+        let Ended { callbacks, account, .. } = ended;
+        while let Some(callback) = callbacks.pop::<Option<Value>>()? {
+            let arity =
+                if callback.respond_to("arity", false)? { callback.funcall::<_, _, i64>("arity", ())? } else { -1 };
+            let called = if arity == 0 {
+                callback.funcall::<_, _, Value>("call", ())
+            } else {
+                let arguments = (self.env, account.status, account.headers, account.error);
+                callback.funcall::<_, _, Value>("call", arguments)
+            };
+            match called {
+                Err(error) if call::is_application_error(ruby, &error) => {
+                    call::log_error(ruby, self.logger, "rack.response_finished error", &error);
+                }
+                other => drop(other?),
+            }
+        }
+        Ok(())
+    }
+
+    fn log_app_error(&self, ruby: &Ruby, error: &Error) {
+        call::log_error(ruby, self.logger, "app error", error);
+    }
+}

@@ -1,0 +1,69 @@
+//! Handing a connection over to the application.
+
+use std::os::fd::{AsFd, IntoRawFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use magnus::prelude::*;
+use magnus::{Error, RClass, Ruby, Value};
+use socket2::{Domain, Socket};
+
+use crate::vm::string;
+
+/// Whether the application has taken the connection, and how it can while the request lasts.
+#[derive(Debug)]
+pub struct Claim(Mutex<State>);
+
+#[derive(Debug)]
+enum State {
+    Open {
+        socket: Arc<Socket>,
+        /// Bytes that were read behind the request head and belong to whoever reads next.
+        leftover: Vec<u8>,
+    },
+    Taken,
+    Over,
+}
+
+impl Claim {
+    /// A connection that can be taken.
+    pub fn new(socket: Arc<Socket>, leftover: &[u8]) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State::Open { socket, leftover: leftover.to_vec() })))
+    }
+
+    /// Takes the connection as a Ruby socket, which gives out first what was read already.
+    pub fn take(&self, ruby: &Ruby) -> Result<Value, Error> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let State::Open { socket, leftover } = &*state else {
+            return Err(Error::new(ruby.exception_io_error(), "the connection of this request is already gone"));
+        };
+        let io = ruby_socket(ruby, socket)?;
+        if !leftover.is_empty() {
+            io.funcall::<_, _, Value>("ungetbyte", (string::binary(ruby, leftover),))?;
+        }
+        *state = State::Taken;
+        Ok(io)
+    }
+
+    /// Whether it was taken.
+    pub fn is_taken(&self) -> bool {
+        matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), State::Taken)
+    }
+
+    /// From now on it cannot be taken any more.
+    pub fn expire(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*state, State::Taken) {
+            *state = State::Over;
+        }
+    }
+}
+
+/// A Ruby socket of its own for a connection: `TCPSocket` or `UNIXSocket`.
+pub fn ruby_socket(ruby: &Ruby, socket: &Socket) -> Result<Value, Error> {
+    let failed = |error: std::io::Error| Error::new(ruby.exception_io_error(), error.to_string());
+    let domain = socket.domain().map_err(failed)?;
+    let descriptor = socket.as_fd().try_clone_to_owned().map_err(failed)?;
+    let class: RClass =
+        ruby.class_object().const_get(if domain == Domain::UNIX { "UNIXSocket" } else { "TCPSocket" })?;
+    class.funcall("for_fd", (descriptor.into_raw_fd(),))
+}
