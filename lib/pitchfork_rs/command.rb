@@ -43,7 +43,13 @@ module PitchforkRs
 
     def serve(app)
       require "pitchfork_rs"
-      HttpServer.new(app, @options).start(false).join
+      server = HttpServer.new(app, @options)
+      server.start(false).join
+    rescue SystemCallError => e
+      raise if server
+
+      # An address that cannot be bound is a mistake of the operator's; nothing has been started yet.
+      raise ConfigurationError, e.message
     end
 
     def parse_arguments

@@ -4,9 +4,10 @@ module PitchforkRs
   # What is the same in the Rack environment of each request.
   # @api private
   module Environment
-    RACK_3 = Gem::Version.new("3.0")
-    RACK_3_2 = Gem::Version.new("3.2")
-    private_constant :RACK_3, :RACK_3_2
+    # From which release on `rack.version` is gone, and `OPTIONS *` has a path.
+    RACK_WITHOUT_VERSION = Gem::Version.new("3.0")
+    RACK_WITH_ASTERISK = Gem::Version.new("3.2")
+    private_constant :RACK_WITHOUT_VERSION, :RACK_WITH_ASTERISK
 
     class << self
       # @param logger [Logger] for `rack.logger`
@@ -23,14 +24,13 @@ module PitchforkRs
           "rack.run_once" => false,
           "rack.hijack?" => true
         }
-        # The Rack 2 specification wants it; Rack 3 has dropped it.
-        template["rack.version"] = [1, 3].freeze if rack_release < RACK_3
+        template["rack.version"] = [1, 3].freeze if rack_release < RACK_WITHOUT_VERSION
         template
       end
 
       # @return [Boolean] whether `OPTIONS *` has `*` as its `PATH_INFO`, as Rack 3.2 has it, or none
       def asterisk_in_path_info?
-        rack_release >= RACK_3_2
+        rack_release >= RACK_WITH_ASTERISK
       end
 
       private

@@ -71,7 +71,6 @@ module PitchforkRs
 
     HOOKS.each do |name|
       define_method(:"run_#{name}") { |*args| config[name]&.call(self, *args) }
-      private :"run_#{name}"
     end
 
     def refork_condition = config[:refork_condition]

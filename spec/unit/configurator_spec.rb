@@ -43,7 +43,9 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
     it "has defaults" do
       expect(described_class.new.native_settings).to eq(
         worker_processes: 1, soft_timeout: 20, cleanup_timeout: 2, spawn_timeout: 10, refork_max_unavailable: 1,
-        mold_prepare: true, client_body_buffer_size: 114_688, listeners: [["0.0.0.0:8080", 1024]]
+        mold_prepare: true, client_body_buffer_size: 114_688, client_header_timeout: 10, client_body_timeout: 30,
+        client_min_rate: 500, client_max_header_size: 114_688, client_max_body_size: nil, write_timeout: 30,
+        rewindable_input: true, early_hints: false, listeners: [["0.0.0.0:8080", 1024]]
       )
     end
 
@@ -193,7 +195,7 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
     end
 
     it "include directives of other servers" do
-      %w[preload_app pid setpgid rewindable_input early_hints stderr_path].each do |name|
+      %w[preload_app pid setpgid check_client_connection stderr_path].each do |name|
         expect(complaint_of("#{name} true")).to start_with("unknown directive #{name.inspect}")
       end
     end
@@ -267,7 +269,8 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
 
   describe "numbers and booleans" do
     {
-      worker_processes: 1, spawn_timeout: 1, refork_max_unavailable: 1, client_body_buffer_size: 0
+      worker_processes: 1, spawn_timeout: 1, refork_max_unavailable: 1, client_body_buffer_size: 0,
+      client_min_rate: 0, client_max_header_size: 1024, client_max_body_size: 0
     }.each do |name, minimum|
       it "takes #{name} from #{minimum}" do
         expect(configure("#{name} #{minimum}")[name]).to eq(minimum)
@@ -277,11 +280,26 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
       end
     end
 
-    it "takes mold_prepare as true or false" do
-      expect([true, false].map { |value| configure("mold_prepare #{value}").native_settings[:mold_prepare] })
-        .to eq([true, false])
-      expect(complaint_of("mold_prepare nil")).to eq("mold_prepare: got nil, wanted true or false")
-      expect(complaint_of("mold_prepare 0")).to eq("mold_prepare: got 0 (Integer), wanted true or false")
+    %i[mold_prepare rewindable_input early_hints].each do |name|
+      it "takes #{name} as true or false" do
+        expect([true, false].map { |value| configure("#{name} #{value}").native_settings[name] }).to eq([true, false])
+        expect(complaint_of("#{name} nil")).to eq("#{name}: got nil, wanted true or false")
+        expect(complaint_of("#{name} 0")).to eq("#{name}: got 0 (Integer), wanted true or false")
+      end
+    end
+
+    %i[client_header_timeout client_body_timeout write_timeout].each do |name|
+      it "takes #{name} in seconds, whole or not" do
+        times = [0.001, 1, 2.5]
+        expect(times.map { |time| configure("#{name} #{time}").native_settings[name] }).to eq(times)
+        wanted = "wanted a number of seconds of at least 0.001"
+        expect(complaint_of("#{name} 0")).to eq("#{name}: got 0 (Integer), #{wanted}")
+        expect(complaint_of("#{name} '1'")).to eq("#{name}: got \"1\" (String), #{wanted}")
+      end
+    end
+
+    it "takes nil for no limit of bodies" do
+      expect(configure("client_max_body_size 5; client_max_body_size nil")[:client_max_body_size]).to be_nil
     end
 
     it "gives a tenth of the workers, rounded up, to refork_max_unavailable" do

@@ -45,6 +45,15 @@ impl Error {
         Self::System { call, subject: subject.into(), source: source.into() }
     }
 
+    /// What was called on what, if a call failed: the reason is left to whoever names it better.
+    #[must_use]
+    pub fn operation(&self) -> Option<String> {
+        match self {
+            Self::System { call, subject, .. } => Some(format!("{call}({subject})")),
+            _ => None,
+        }
+    }
+
     /// The failed call's `errno`, if a call failed.
     #[must_use]
     pub fn errno(&self) -> Option<i32> {

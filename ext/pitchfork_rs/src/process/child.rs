@@ -175,15 +175,10 @@ impl Child {
 
 /// The Ruby exception for an error of the core. This is the only place where one becomes the other.
 pub fn raise(ruby: &Ruby, error: &CoreError) -> Error {
-    let class = match error.errno() {
-        Some(_) => ruby.exception_system_call_error(),
-        None => ruby.exception_runtime_error(),
+    let (Some(errno), Some(operation)) = (error.errno(), error.operation()) else {
+        return Error::new(ruby.exception_runtime_error(), error.to_string());
     };
-    match error.errno() {
-        Some(errno) => match class.new_instance((error.to_string(), errno)) {
-            Ok(exception) => exception.into(),
-            Err(error) => error,
-        },
-        None => Error::new(class, error.to_string()),
-    }
+    // Becomes the class of this errno, whose message begins with the reason.
+    let exception = ruby.exception_system_call_error().new_instance((operation, errno));
+    exception.map_or_else(|error| error, Error::from)
 }

@@ -41,6 +41,11 @@ pub fn stop() {
     promise(clock::monotonic(), 0);
 }
 
+/// The request in hand has been found too slow; that need not be found again. The monitor's patience goes on ending.
+pub fn acknowledge() {
+    SOFT_DEADLINE.store(0, Ordering::Release);
+}
+
 /// A client is waited for, which takes as long as it takes.
 pub fn await_client() {
     promise(clock::monotonic(), LONGEST_WAIT.load(Ordering::Relaxed));

@@ -31,7 +31,7 @@ pub fn start(ruby: &Ruby, house: &House, worker: Value) {
         loop {
             // The request may have ended while this thread waited for the GVL.
             if gvl::without(|| watch.wait()).is_some() && is_late(clock::monotonic()) {
-                clockwork::stop();
+                clockwork::acknowledge();
                 server.call(ruby, "soft_timeout", (ruby.get_inner(worker),))?;
             }
             ruby.thread_check_ints()?;

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use magnus::value::ReprValue;
@@ -173,9 +174,10 @@ impl Serving {
             clockwork::stop();
             return Ok(());
         };
-        if let Served::Called(env) = served? {
+        if let Served::Called { env, body } = served? {
             self.child.line().count_request();
             self.after_request(ruby, env)?;
+            body.lock().unwrap_or_else(PoisonError::into_inner).end();
         }
         clockwork::stop();
         self.title_waiting(ruby);

@@ -26,6 +26,9 @@ pub enum Failure {
     /// The client has stopped sending, or sends too slowly.
     #[error("the client sent the request body too slowly")]
     Late,
+    /// The request is over, and its body gone.
+    #[error("the request is over")]
+    Over,
     /// What it sent is no body.
     #[error("malformed request body: {0}")]
     Refused(Reject),
@@ -40,7 +43,7 @@ pub enum Failure {
 /// One request body.
 #[derive(Debug)]
 pub struct Body {
-    /// `None` once the request is over: an application may hold on to `rack.input`, but not to the connection.
+    /// `None` once the request is over: an application may hold on to `rack.input`, but not to what is behind it.
     socket: Option<Arc<Socket>>,
     decoder: BodyDecoder,
     store: Store,
@@ -101,9 +104,10 @@ impl Body {
         self.refused
     }
 
-    /// Lets go of the connection.
-    pub fn detach(&mut self) {
+    /// Lets go of the connection, and of what was kept.
+    pub fn end(&mut self) {
         self.socket = None;
+        self.store = Store::passing();
     }
 
     /// Back to the first byte.
@@ -113,6 +117,7 @@ impl Body {
 
     /// The whole length in bytes, read to the end if only the end tells.
     pub fn size(&mut self, ruby: &Ruby) -> Result<u64, Failure> {
+        self.check_alive()?;
         if let Some(remaining) = self.decoder.remaining() {
             return Ok(self.store.end() + remaining);
         }
@@ -153,6 +158,7 @@ impl Body {
 
     /// Reads from the socket until so many bytes have come, or all there are.
     pub fn fill(&mut self, ruby: &Ruby, wanted: u64) -> Result<(), Failure> {
+        self.check_alive()?;
         if self.store.end() >= wanted || self.decoder.is_done() {
             return Ok(());
         }
@@ -169,8 +175,12 @@ impl Body {
         filled
     }
 
+    fn check_alive(&self) -> Result<(), Failure> {
+        if self.socket.is_some() { Ok(()) } else { Err(Failure::Over) }
+    }
+
     fn fill_from_socket(&mut self, ruby: &Ruby, wanted: u64) -> Result<(), Failure> {
-        let socket = self.socket.clone().ok_or(Failure::Gone)?;
+        let socket = self.socket.clone().ok_or(Failure::Over)?;
         if std::mem::take(&mut self.expects_continue) {
             (&*socket).write_all(CONTINUE).map_err(|_| Failure::Gone)?;
         }

@@ -47,13 +47,12 @@ pub fn module(ruby: &Ruby) -> Result<RModule, Error> {
 /// Logs an error the way all errors are logged: `PREFIX: MESSAGE (CLASS)`, then its backtrace. Never fails: a logger
 /// that raises must not cost more than its line.
 pub fn log_error(ruby: &Ruby, logger: Value, prefix: &str, error: &Error) {
-    let exception = match error.value() {
-        Some(exception) if exception.is_kind_of(ruby.exception_exception()) => exception,
-        _ => match ruby.exception_runtime_error().new_instance((error.to_string(),)) {
-            Ok(exception) => exception.as_value(),
-            Err(_) => return,
-        },
+    let exception = match error.error_type() {
+        ErrorType::Exception(exception) => Ok(*exception),
+        ErrorType::Error(class, message) => class.new_instance((message.to_string(),)),
+        ErrorType::Jump(_) => ruby.exception_runtime_error().new_instance((error.to_string(),)),
     };
+    let Ok(exception) = exception else { return };
     let arguments = (logger, prefix, exception);
     let _ = module(ruby).and_then(|module| module.funcall::<_, _, Value>("log_error", arguments));
 }

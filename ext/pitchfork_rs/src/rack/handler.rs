@@ -20,8 +20,13 @@ use crate::ruby_api::input::Input;
 pub enum Served {
     /// The application was not asked: nothing came, or nothing that could be served.
     Unheard,
-    /// The application was called with this environment.
-    Called(RHash),
+    /// The application was called.
+    Called {
+        /// With this environment.
+        env: RHash,
+        /// And this body, which is to be ended when nobody may want it any more.
+        body: Arc<Mutex<Body>>,
+    },
 }
 
 /// Everything needed to serve one connection after another. Its buffers are reused.
@@ -98,10 +103,8 @@ impl Handler {
                 return self.refuse(ruby, connection, status, &failure.to_string());
             }
         };
-        let called = self.call(ruby, connection, &body, begin);
-        body.lock().unwrap_or_else(PoisonError::into_inner).detach();
-        clockwork::stop();
-        called.map(Served::Called)
+        let env = self.call(ruby, connection, &body, begin)?;
+        Ok(Served::Called { env, body })
     }
 
     /// What there is of the body. One whose length only its end tells is read to the end if it is kept, since

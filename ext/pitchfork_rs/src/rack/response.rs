@@ -104,6 +104,10 @@ impl Response {
             }
             Err(error) => return Err(error.into()),
         };
+        // Rack 2 asks no more of them.
+        if !headers.is_nil() && !headers.respond_to("each", false)? {
+            return Err(malformed("wanted headers that respond to each"));
+        }
         Ok(Self { status, headers, body })
     }
 
@@ -235,7 +239,6 @@ pub fn each_field(headers: Value, mut write: impl FnMut(RString, RString) -> Res
     let pairs = match RHash::from_value(headers) {
         Some(hash) => hash,
         None if headers.is_nil() => return Ok(()),
-        // Rack 2 asks no more of headers than that they respond to each.
         None => collect(headers)?,
     };
     pairs.foreach(|name: Value, value: Value| {

@@ -114,7 +114,7 @@ pub fn raise(ruby: &Ruby, failure: Failure) -> Error {
     let class = match &failure {
         Failure::Gone | Failure::Late => call::client_shutdown(ruby),
         Failure::Refused(_) => call::parser_error(ruby),
-        Failure::Interrupted(_) | Failure::Storage(_) => Ok(ruby.exception_io_error()),
+        Failure::Interrupted(_) | Failure::Storage(_) | Failure::Over => Ok(ruby.exception_io_error()),
     };
     match (failure, class) {
         (Failure::Interrupted(error), _) | (_, Err(error)) => error,

@@ -3,6 +3,7 @@
 use magnus::value::Opaque;
 use magnus::{DataTypeFunctions, Error, RHash, RModule, Ruby, TypedData, Value, function, gc, method, prelude::*};
 use std::os::fd::RawFd;
+use std::sync::PoisonError;
 
 use super::settings;
 use crate::rack::connection::Connection;
@@ -41,7 +42,10 @@ impl RequestHandler {
         let (app, logger) = (ruby.get_inner(rb_self.app), ruby.get_inner(rb_self.logger));
         let mut handler = Handler::new(ruby, app, logger, rb_self.settings)?;
         match handler.serve(ruby, &connection, &mut |_, _, _| Ok(()))? {
-            Served::Called(env) => Ok(Some(env.as_value())),
+            Served::Called { env, body } => {
+                body.lock().unwrap_or_else(PoisonError::into_inner).end();
+                Ok(Some(env.as_value()))
+            }
             Served::Unheard => Ok(None),
         }
     }

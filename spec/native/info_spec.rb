@@ -1,0 +1,24 @@
+# frozen_string_literal: true
+
+require "support/in_process"
+
+RSpec.describe PitchforkRs::Info, :in_process, :gc_stress do
+  describe "outside of any server" do
+    it "knows of no workers" do
+      expect(stressed { [described_class.workers_count, described_class.live_workers_count] }).to eq([0, 0])
+    end
+
+    it "is not shutting down" do
+      expect(stressed { described_class.shutting_down? }).to be(false)
+    end
+
+    it "takes a promise not to fork for nothing" do
+      stressed { described_class.no_longer_fork_safe! }
+      expect(stressed { described_class.fork_safe? }).to be(true)
+    end
+  end
+
+  it "goes by the name that applications know" do
+    expect(Pitchfork::Info).to equal(described_class)
+  end
+end

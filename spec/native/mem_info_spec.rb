@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+require "support/in_process"
+
+RSpec.describe PitchforkRs::MemInfo, :in_process, :gc_stress do
+  let(:own) { stressed { described_class.new(Process.pid) } }
+
+  it "reads what a process holds, in kilobytes" do
+    resident = File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i
+    expect(own.rss).to be_within(resident / 2).of(resident)
+    expect(own.pss).to be_between(1, own.rss)
+    expect(own.shared_memory).to be_between(0, own.rss)
+    expect(own.private_dirty).to be_between(1, own.rss)
+  end
+
+  it "tells how much of its parent's memory a process shares, in percent" do
+    reader, writer = IO.pipe
+    child = fork do
+      writer.close
+      reader.read
+      exit!
+    end
+    sharing = stressed { described_class.new(child).cow_efficiency(own) }
+    expect(sharing).to be_between(20.0, 100.0)
+  ensure
+    writer.close
+    Process.wait(child)
+  end
+
+  it "can be read anew" do
+    before = own.rss
+    ballast = "x" * 20_000_000
+    expect(stressed { own.update }).to equal(own)
+    expect(own.rss).to be > before + 15_000
+    expect(ballast.size).to eq(20_000_000)
+  end
+
+  it "raises the system's error for a process that is not there" do
+    child = fork { exit! }
+    Process.wait(child)
+    expect { stressed { described_class.new(child) } }.to raise_error(SystemCallError, /#{child}/)
+  end
+
+  it "refuses what is no pid" do
+    expect { stressed { described_class.new("1") } }.to raise_error(TypeError)
+  end
+end
