@@ -66,11 +66,14 @@ pub fn run_child(ruby: &Ruby, server: Server, role: Role) -> ! {
     }
 }
 
-/// The exit status that an error asks for; what is no exit is logged.
+/// The exit status that an error asks for; what asks for no exit is logged.
 fn status_of(ruby: &Ruby, server: Server, error: &Error) -> i32 {
     if error.is_kind_of(ruby.exception_system_exit()) {
         let status = error.value().map(|exit| exit.funcall::<_, _, i32>("status", ()));
         return status.and_then(Result::ok).unwrap_or(1);
+    }
+    if error.is_kind_of(ruby.exception_signal()) {
+        return 0;
     }
     server.log_error(ruby, "unexpected error", error);
     1

@@ -36,10 +36,7 @@ impl Claim {
         let State::Open { socket, leftover } = &*state else {
             return Err(Error::new(ruby.exception_io_error(), "the connection of this request is already gone"));
         };
-        let io = ruby_socket(ruby, socket)?;
-        if !leftover.is_empty() {
-            io.funcall::<_, _, Value>("ungetbyte", (string::binary(ruby, leftover),))?;
-        }
+        let io = ruby_socket(ruby, socket, leftover)?;
         *state = State::Taken;
         Ok(io)
     }
@@ -58,12 +55,16 @@ impl Claim {
     }
 }
 
-/// A Ruby socket of its own for a connection: `TCPSocket` or `UNIXSocket`.
-pub fn ruby_socket(ruby: &Ruby, socket: &Socket) -> Result<Value, Error> {
+/// A Ruby socket of its own for a connection: `TCPSocket` or `UNIXSocket`. It gives out first what was read already.
+pub fn ruby_socket(ruby: &Ruby, socket: &Socket, leftover: &[u8]) -> Result<Value, Error> {
     let failed = |error: std::io::Error| Error::new(ruby.exception_io_error(), error.to_string());
     let domain = socket.domain().map_err(failed)?;
     let descriptor = socket.as_fd().try_clone_to_owned().map_err(failed)?;
     let class: RClass =
         ruby.class_object().const_get(if domain == Domain::UNIX { "UNIXSocket" } else { "TCPSocket" })?;
-    class.funcall("for_fd", (descriptor.into_raw_fd(),))
+    let io: Value = class.funcall("for_fd", (descriptor.into_raw_fd(),))?;
+    if !leftover.is_empty() {
+        io.funcall::<_, _, Value>("ungetbyte", (string::binary(ruby, leftover),))?;
+    }
+    Ok(io)
 }

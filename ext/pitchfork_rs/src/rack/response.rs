@@ -154,7 +154,7 @@ impl Response {
 
     fn hand_over(&self, ruby: &Ruby, out: &mut Outgoing<'_>) -> Result<Written, WriteError> {
         out.sender.flush(ruby)?;
-        let io = ruby_socket(ruby, out.sender.socket())?;
+        let io = ruby_socket(ruby, out.sender.socket(), out.leftover)?;
         if let Some(taker) = RHash::from_value(self.headers).and_then(|headers| headers.get(HIJACK)) {
             taker.funcall::<_, _, Value>("call", (io,))?;
         }

@@ -39,7 +39,7 @@ impl Input {
         if let Some(mut body) = rb_self.body(ruby)? {
             body.read(ruby, length.unwrap_or(u64::MAX), &mut bytes).map_err(|failure| raise(ruby, failure))?;
         }
-        result(string::binary(ruby, &bytes), length, args.optional.1.flatten())
+        result(ruby, &bytes, length, args.optional.1.flatten())
     }
 
     /// `gets`: the next line with its end, or nil.
@@ -83,8 +83,12 @@ impl Input {
 
     /// `external_encoding`: bytes.
     fn external_encoding(ruby: &Ruby, _rb_self: &Self) -> Result<Value, Error> {
-        ruby.class_object().const_get::<_, magnus::RClass>("Encoding")?.const_get("BINARY")
+        binary_encoding(ruby)
     }
+}
+
+fn binary_encoding(ruby: &Ruby) -> Result<Value, Error> {
+    ruby.class_object().const_get::<_, magnus::RClass>("Encoding")?.const_get("BINARY")
 }
 
 /// The length argument of `IO#read`.
@@ -99,11 +103,22 @@ pub fn length(ruby: &Ruby, length: Option<i64>) -> Result<Option<u64>, Error> {
 }
 
 /// What `IO#read` gives: the buffer if there is one, and nil at the end if some bytes were asked for.
-pub fn result(read: RString, length: Option<u64>, buffer: Option<RString>) -> Result<Option<RString>, Error> {
+pub fn result(
+    ruby: &Ruby,
+    read: &[u8],
+    length: Option<u64>,
+    buffer: Option<RString>,
+) -> Result<Option<RString>, Error> {
     let at_end = read.is_empty() && length.is_some_and(|length| length > 0);
     let result = match buffer {
-        Some(buffer) => buffer.funcall("replace", (read,))?,
-        None => read,
+        Some(buffer) => {
+            // Into the memory that it has: whoever passes a buffer wants to make no garbage.
+            buffer.funcall::<_, _, Value>("clear", ())?;
+            buffer.funcall::<_, _, Value>("force_encoding", (binary_encoding(ruby)?,))?;
+            buffer.cat(read);
+            buffer
+        }
+        None => string::binary(ruby, read),
     };
     Ok((!at_end).then_some(result))
 }

@@ -15,7 +15,6 @@ use crate::rack::call;
 use crate::rack::framed::Framed;
 use crate::rack::hijack::ruby_socket;
 use crate::rack::sender::{Failure, Sender};
-use crate::vm::string;
 
 /// The two directions of a connection, while a streaming body has them.
 pub struct Ends {
@@ -110,7 +109,7 @@ impl Stream {
             .map_err(busy)?
             .read(ruby, length.unwrap_or(u64::MAX), &mut bytes)
             .map_err(|failure| input::raise(ruby, failure))?;
-        input::result(string::binary(ruby, &bytes), length, args.optional.1.flatten())
+        input::result(ruby, &bytes, length, args.optional.1.flatten())
     }
 
     /// `close_write`: ends the response.
@@ -145,7 +144,7 @@ impl Stream {
     /// `to_io`: a socket for `IO.select`.
     fn to_io(ruby: &Ruby, rb_self: &Self) -> Result<Value, Error> {
         match &*rb_self.ends(ruby)? {
-            Some(ends) => ruby_socket(ruby, ends.sender.socket()),
+            Some(ends) => ruby_socket(ruby, ends.sender.socket(), &[]),
             None => Err(Error::new(ruby.exception_io_error(), "closed stream")),
         }
     }

@@ -1,0 +1,9 @@
+# frozen_string_literal: true
+
+namespace :docs do
+  desc "Write docs/HTTP.md from the cases in spec/corpus"
+  task :http do
+    require_relative "../spec/support/corpus/document"
+    File.write(File.expand_path("../docs/HTTP.md", __dir__), Corpus::Document.new.to_s)
+  end
+end
