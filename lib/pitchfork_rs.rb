@@ -8,6 +8,7 @@ require_relative "pitchfork_rs/pitchfork_rs"
 require_relative "pitchfork_rs/refork_condition"
 require_relative "pitchfork_rs/configurator"
 require_relative "pitchfork_rs/environment"
+require_relative "pitchfork_rs/http_parser"
 require_relative "pitchfork_rs/http_server"
 
 # A Rack server that forks its workers from a warmed process, so that they share memory.

@@ -39,6 +39,13 @@ RSpec.describe "serving", :server do
     expect(answers[1].body).to eq("")
   end
 
+  it "puts what the configuration demands into each environment, whatever the request says" do
+    config = 'HttpParser::DEFAULTS.update("rack.url_scheme" => "https", "HTTP_X_REAL_IP" => "unknown")'
+    server = start("run ->(env) { [200, {}, [env.values_at('rack.url_scheme', 'HTTP_X_REAL_IP').join(' ')]] }",
+                   config: config)
+    expect(server.exchange("GET / HTTP/1.1\r\nHost: a\r\nX-Real-IP: forged\r\n\r\n").body).to eq("https unknown")
+  end
+
   it "tells the application about the connection and the worker" do
     server = start(<<~'RUBY')
       require "json"

@@ -33,6 +33,8 @@ pub enum Served {
 pub struct Handler {
     app: BoxValue<Value>,
     template: BoxValue<RHash>,
+    /// What each environment holds whatever the request says.
+    overrides: BoxValue<RHash>,
     logger: BoxValue<Value>,
     asterisk: bool,
     settings: Settings,
@@ -47,10 +49,12 @@ impl Handler {
     /// A handler for `app`.
     pub fn new(ruby: &Ruby, app: Value, logger: Value, settings: Settings) -> Result<Self, Error> {
         let environment: RModule = call::module(ruby)?.const_get("Environment")?;
+        let parser: RModule = call::module(ruby)?.const_get("HttpParser")?;
         let template: RHash = environment.funcall("template", (logger,))?;
         Ok(Self {
             app: BoxValue::new(app),
             template: BoxValue::new(template),
+            overrides: BoxValue::new(parser.const_get("DEFAULTS")?),
             logger: BoxValue::new(logger),
             asterisk: environment.funcall("asterisk_in_path_info?", ())?,
             settings,
@@ -143,6 +147,9 @@ impl Handler {
         let bytes = self.buffer.filled();
         let request = env::Request { head: &self.head, bytes, peer: connection.peer, length };
         let env = env::build(ruby, *self.template, request, input, self.asterisk, &mut self.scratch)?;
+        if !self.overrides.is_empty() {
+            env.update(*self.overrides)?;
+        }
         let facts = RequestFacts { head: self.head.is_head(), version: self.head.version() };
         begin(ruby, env, self.head.path(bytes))?;
 
