@@ -147,7 +147,6 @@ impl ChunkedDecoder {
             // A chunk longer than its size: RFC 9112 does not say so, but whoever counts differently
             // sees another message.
             (State::DataCr | State::DataLf, _) => Err(Reject::ChunkEnd),
-            (State::EndLf, b'\n') => Ok(State::Done),
             (State::SizeLf | State::TrailerLf | State::EndLf, byte) if byte != b'\n' => Err(Reject::BareCr),
             _ => self.trailer_byte(byte),
         }
@@ -210,6 +209,7 @@ impl ChunkedDecoder {
             (State::TrailerStart, b'\r') => Ok(State::EndLf),
             (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
             (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
+            (State::EndLf, b'\n') => Ok(State::Done),
             (_, b'\n') => Err(Reject::BareLf),
             (State::TrailerStart, b' ' | b'\t') => Err(Reject::LineFolding),
             (State::TrailerStart, _) if is_token(byte) => {

@@ -128,7 +128,7 @@ impl<'a> ResponseHead<'a> {
         if self.coding {
             return Outcome::Dropped("transfer-encoding given twice");
         }
-        if value.is_empty() || value.iter().any(|&byte| is_control(byte)) {
+        if super::bytes::trim_ows(value).is_empty() || value.iter().any(|&byte| is_control(byte)) {
             return Outcome::Dropped("transfer-encoding is no coding");
         }
         // The body is coded, so its length is not what the client will count.

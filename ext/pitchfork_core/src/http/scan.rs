@@ -32,6 +32,7 @@ pub(super) struct Scanner {
     mark: usize,
     pub(super) method: Span,
     pub(super) target: Span,
+    failed: Option<Reject>,
     /// How many field lines were begun.
     pub(super) fields: usize,
 }
@@ -47,9 +48,17 @@ impl Scanner {
         // What lies beyond the limit is not looked at, so that the verdict is the same whether
         // it has already arrived or not.
         let window = &buf[..buf.len().min(limits.max_header_size)];
+        if let Some(reject) = self.failed {
+            return Err(reject);
+        }
         while self.at < window.len() && self.state != State::End {
-            if !self.step(window, limits)? {
-                break;
+            match self.step(window, limits) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(reject) => {
+                    self.failed = Some(reject);
+                    return Err(reject);
+                }
             }
         }
         if self.state == State::End {
