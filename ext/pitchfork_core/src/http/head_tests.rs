@@ -159,10 +159,10 @@ fn each_limit_admits_what_just_fits() {
         Limits { max_header_size: text.len(), max_fields: 2, max_target: 4, max_method: 3, ..Limits::default() };
     assert_eq!(parse(text, &fitting), Ok(Progress::Complete));
     for (limits, reject) in [
-        (Limits { max_header_size: text.len() - 1, ..fitting.clone() }, Reject::HeadTooLong),
-        (Limits { max_fields: 1, ..fitting.clone() }, Reject::TooManyFields),
-        (Limits { max_target: 3, ..fitting.clone() }, Reject::TargetTooLong),
-        (Limits { max_method: 2, ..fitting.clone() }, Reject::MethodTooLong),
+        (Limits { max_header_size: text.len() - 1, ..fitting }, Reject::HeadTooLong),
+        (Limits { max_fields: 1, ..fitting }, Reject::TooManyFields),
+        (Limits { max_target: 3, ..fitting }, Reject::TargetTooLong),
+        (Limits { max_method: 2, ..fitting }, Reject::MethodTooLong),
     ] {
         assert_eq!(parse(text, &limits), Err(reject));
     }
