@@ -9,9 +9,12 @@ module PitchforkRs
     # Signals that mean something to the monitor only, or that must not end a process by default.
     IGNORED_BY_CHILDREN = %w[HUP USR1 USR2 TTIN TTOU].freeze
     EXIT_SIGNALS = %w[INT QUIT TERM].freeze
+    # Looked up once: each call of `Signal.list` makes a table whose keys Ruby then interns, and each worker would
+    # write into its own copies of pages for it.
+    SIGNAL_NUMBERS = Signal.list.slice(*MONITOR_SIGNALS).freeze
     HOOKS = %i[before_fork after_mold_fork after_worker_fork after_worker_ready after_monitor_ready before_worker_exit
                after_worker_exit after_request_complete].freeze
-    private_constant :MONITOR_SIGNALS, :IGNORED_BY_CHILDREN, :EXIT_SIGNALS, :HOOKS
+    private_constant :MONITOR_SIGNALS, :IGNORED_BY_CHILDREN, :EXIT_SIGNALS, :SIGNAL_NUMBERS, :HOOKS
 
     # @return [Configurator] the settings
     attr_reader :config
@@ -90,7 +93,7 @@ module PitchforkRs
       run_after_monitor_ready
     rescue StandardError => e
       PitchforkRs.log_error(logger, "after_monitor_ready error", e)
-      NativeMonitor.note_signal(Signal.list.fetch("TERM"))
+      NativeMonitor.note_signal(SIGNAL_NUMBERS.fetch("TERM"))
       @native.run(:end)
       @status = 1
     end
@@ -115,7 +118,7 @@ module PitchforkRs
     end
 
     def note(signal)
-      number = Signal.list.fetch(signal)
+      number = SIGNAL_NUMBERS.fetch(signal)
       trap(signal) { NativeMonitor.note_signal(number) }
     end
 
