@@ -24,7 +24,7 @@ RSpec.describe "hooks", :server do
     server.signal(:USR2)
     server.wait_for_workers(1, generation: 1)
     second_worker = server.worker.pid
-    second_mold = server.mold.pid
+    second_mold = server.alive_until("the new mold alone") { server.mold if server.mold&.generation == 1 }.pid
     server.stop
     in_monitor, elsewhere = server.lines("notes").partition { |note| note.end_with?(" #{server.pid}") }
     expect(elsewhere).to eq(

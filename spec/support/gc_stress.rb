@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 # With PITCHFORK_RS_GC_STRESS in the environment Ruby collects at each allocation of the native code under test, so that
-# an object which nothing keeps alive is missed at once. The examples that do so are tagged `:gc_stress`; it takes minutes.
+# an object which nothing keeps alive is missed at once. The examples that do so are tagged
+# `:gc_stress`; it takes minutes.
 module GcStress
   WANTED = ENV["PITCHFORK_RS_GC_STRESS"].to_s.match?(/\A(1|true|yes)\z/)
 
