@@ -8,12 +8,13 @@ RSpec.describe "A response", :server do
 
   describe "after a full hijack" do
     it "is the application's, bytes behind the head first" do
-      start_app("io = env['rack.hijack'].call; io.write('got ', io.readpartial(5), io.readpartial(100)); io.close
+      start_app("io = env['rack.hijack'].call
+                 io.write('got ', io.readpartial(5)); io.write(io.readpartial(100)); io.close
                  [500, {}, ['never seen']]")
       talk("#{AppNotes::GET}early") do |socket|
-        sleep 0.2
+        expect(socket.read(9)).to eq("got early")
         socket.write(" late")
-        expect(socket.read).to eq("got early late")
+        expect(socket.read).to eq(" late")
       end
       expect_served
     end
@@ -28,10 +29,11 @@ RSpec.describe "A response", :server do
 
     it "is forgotten by the server" do
       start_app("io = env['rack.hijack'].call
-                 Thread.new { sleep 0.3; io.write('thread'); io.close }; [200, {}, []]")
+                 Thread.new { io.write(io.gets); io.close }; [200, {}, []]")
       talk do |socket|
         expect_served
-        expect(socket.read).to eq("thread")
+        socket.puts("thread")
+        expect(socket.read).to eq("thread\n")
       end
     end
 
@@ -56,7 +58,7 @@ RSpec.describe "A response", :server do
     end
 
     it "cannot be taken once the request is over" do
-      start_app("Thread.new { sleep 0.2; env['rack.hijack'].call rescue NOTE.($!.class) }; [200, {}, []]")
+      start_app("env['rack.response_finished'] << -> { env['rack.hijack'].call rescue NOTE.($!.class) }; [200, {}, []]")
       answer
       expect(notes).to eq(["IOError"])
     end
@@ -67,9 +69,9 @@ RSpec.describe "A response", :server do
       start_app("taker = ->(io) { io.write('raw ', io.readpartial(4)); io.close }
                  [200, { 'x-a' => 'b', 'rack.hijack' => taker }, Body.new(each: ->(&b) { NOTE.('each') })]")
       talk do |socket|
-        sleep 0.2
+        head = socket.gets("\r\n\r\n")
         socket.write("ping")
-        head, _, body = socket.read.partition("\r\n\r\n")
+        body = socket.read
         expect(head).to start_with("HTTP/1.1 200 OK\r\n").and include("\r\nx-a: b\r\n")
         expect(head).not_to match(/hijack|content-length|transfer-encoding/i)
         expect(body).to eq("raw ping")
@@ -86,12 +88,18 @@ RSpec.describe "A response", :server do
     end
 
     it "may be kept beyond the call" do
-      start_app("taker = ->(io) { Thread.new { sleep 0.3; io.write('later'); io.close } }
+      start_app("taker = ->(io) { Thread.new { io.write(io.gets); io.close } }
                  [200, { 'rack.hijack' => taker }, []]")
       talk do |socket|
         expect_served
-        expect(socket.read).to end_with("\r\n\r\nlater")
+        socket.puts("later")
+        expect(socket.read).to end_with("\r\n\r\nlater\n")
       end
+    end
+
+    it "has no room for a body in an answer to HEAD" do
+      start_app("[200, { 'rack.hijack' => ->(io) { io.write('body'); io.close } }, []]")
+      expect(answer(AppNotes::GET.sub("GET", "HEAD"))).to start_with("HTTP/1.1 200 OK").and end_with("\r\n\r\n")
     end
   end
 
@@ -155,7 +163,9 @@ RSpec.describe "A response", :server do
     end
 
     it "cannot be written to afterwards" do
-      start_stream("Thread.new { sleep 0.3; NOTE.(stream.closed?); stream.write('late') rescue NOTE.($!.class) }
+      start_stream("env['rack.response_finished'] << lambda {
+                      NOTE.(stream.closed?); stream.write('late') rescue NOTE.($!.class)
+                    }
                     stream.write('a')")
       expect(content).to eq("a")
       expect(notes(3)).to eq(%w[closed true IOError])

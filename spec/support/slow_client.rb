@@ -19,8 +19,7 @@ module SlowClient
         digest, buffer = Digest::SHA256.new, +""
         digest << buffer while env["rack.input"].read(16_384, buffer)
         [200, {}, [digest.hexdigest]]
-      when "/pieces"
-        [200, {}, [env["rack.input"].read(3), "|", env["rack.input"].read(100).to_s]]
+      when "/start" then [200, {}, [env["rack.input"].read(3)]]
       else
         body = env["rack.input"].read
         input = env["rack.input"]

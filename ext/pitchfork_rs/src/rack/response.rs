@@ -123,7 +123,9 @@ impl Response {
 
     /// Writes it. The body is not closed here.
     pub fn write(&self, ruby: &Ruby, out: &mut Outgoing<'_>) -> Result<Written, WriteError> {
-        let kind = if self.takes_connection() { Kind::Takeover } else { self.kind(ruby)? };
+        // Whoever takes the connection sends a body, for which a response to HEAD has no room.
+        let taken = !out.request.head && self.takes_connection();
+        let kind = if taken { Kind::Takeover } else { self.kind(ruby)? };
         let size = match &kind {
             Kind::Strings(strings) => BodySize::Known(total(*strings)?),
             Kind::File(_, length) => BodySize::Known(*length),
