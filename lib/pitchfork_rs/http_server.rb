@@ -64,6 +64,7 @@ module PitchforkRs
     def join
       logger.info("monitor process ready") unless @status
       @status ||= @native.run(:end)
+      restore_traps
       logger.info("monitor complete status=#{@status}")
       @status
     end
@@ -99,9 +100,14 @@ module PitchforkRs
     end
 
     def trap_monitor_signals
-      MONITOR_SIGNALS.each { |signal| note(signal) }
+      @traps = MONITOR_SIGNALS.to_h { |signal| [signal, note(signal)] }
       # A handler of any kind makes a child's end interrupt the monitor's wait.
-      %w[CHLD HUP USR1].each { |signal| trap(signal) { nil } }
+      %w[CHLD HUP USR1].each { |signal| @traps[signal] = trap(signal) { nil } }
+    end
+
+    # For a program that goes on after its server.
+    def restore_traps
+      @traps.each { |signal, handler| trap(signal, handler || "DEFAULT") }
     end
 
     # From the fork until its hooks have run, a signal to exit ends a child at once: there is nothing to finish. An

@@ -123,6 +123,29 @@ RSpec.describe "the death", :server do
     end
   end
 
+  describe "of a monitor whose mold is inside a hook" do
+    it "ends the mold as well" do
+      server = start(workers: 1, config: "before_fork { |_| File.exist?('hang') && (File.write('hung', ''); sleep) }")
+      server.write("hang", "")
+      server.signal(:KILL, to: server.worker.pid)
+      server.alive_until("a mold in its hook") { File.exist?(server.path("hung")) }
+      server.stop(:KILL)
+      wait_until("the end of everybody", seconds: 6) { server.processes.empty? }
+    end
+  end
+
+  describe "of processes that nobody waits for" do
+    it "is tidied up by the monitor, of all of them at once" do
+      orphan = "Process.wait(fork { fork { exit! }; exit! })"
+      server = start("run ->(_) { 20.times { #{orphan} }; [200, {}, []] }")
+      server.get
+      server.alive_until("the end of the last one") do
+        server.log.scan("reaped unknown subprocess").size == 20
+      end
+      expect(server.get.code).to eq("200")
+    end
+  end
+
   describe "of the process between a mold and its worker" do
     # Holds the process in the middle of the first spawn, before or after it forks.
     def holding(moment)

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -30,6 +30,8 @@ pub struct Listener {
     socket: OwnedFd,
     address: Address,
     options: Options,
+    /// Device and inode of a Unix socket's file.
+    file: Option<(u64, u64)>,
 }
 
 impl Listener {
@@ -47,11 +49,15 @@ impl Listener {
             (Address::Tcp(_), Some(bound)) => Address::Tcp(bound),
             (address, _) => address,
         };
-        Ok(Self { socket: socket.into(), address, options })
+        let file = file_of(&address);
+        Ok(Self { socket: socket.into(), address, options, file })
     }
 
-    /// Begins to listen.
+    /// Begins to listen. Fails if the file of a Unix socket has been replaced since it was bound: nobody could reach it.
     pub fn listen(&self) -> Result<(), Error> {
+        if file_of(&self.address) != self.file {
+            return Err(Error::system("listen", self.address.to_string(), Errno::EADDRINUSE));
+        }
         Backlog::new(self.options.backlog)
             .and_then(|backlog| listen(&self.socket, backlog))
             .map_err(|errno| Error::system("listen", self.address.to_string(), errno))
@@ -95,6 +101,11 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+fn file_of(address: &Address) -> Option<(u64, u64)> {
+    let Address::Unix(path) = address else { return None };
+    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// accept(2) passes on errors of the connection that it would have returned; they are nobody's business here.
@@ -202,6 +213,25 @@ mod tests {
     }
 
     #[test]
+    fn without_the_privilege_to_filter_the_queue_is_kept_all_the_same() {
+        let listener = bound("127.0.0.1:0");
+        listener.listen().unwrap();
+        let mut early = TcpStream::connect(tcp(&listener)).unwrap();
+        sys::filter::demand_time_to_live(&listener, 255).unwrap();
+        assert!(TcpStream::connect_timeout(&tcp(&listener), Duration::from_millis(200)).is_err());
+        let (accepted, _) = listener.accept().unwrap().unwrap();
+        sys::filter::accept_packets(&accepted);
+        drop(listener);
+        early.write_all(b"ping").unwrap();
+        let mut accepted = TcpStream::from(accepted);
+        accepted.set_nonblocking(false).unwrap();
+        accepted.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut text = [0; 4];
+        accepted.read_exact(&mut text).unwrap();
+        assert_eq!(&text, b"ping");
+    }
+
+    #[test]
     fn a_unix_socket_that_is_shut_down_keeps_its_queue_and_refuses() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s.sock");
@@ -223,6 +253,16 @@ mod tests {
         listener.listen().unwrap();
         let error = Listener::bind(listener.address().clone(), Options { backlog: 1 }).unwrap_err();
         assert_eq!(error.errno(), Some(libc::EADDRINUSE));
+    }
+
+    #[test]
+    fn a_unix_socket_whose_file_was_replaced_is_not_listened_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s.sock");
+        let first = bound(path.to_str().unwrap());
+        let second = bound(path.to_str().unwrap());
+        assert_eq!(first.listen().unwrap_err().errno(), Some(libc::EADDRINUSE));
+        second.listen().unwrap();
     }
 
     #[test]

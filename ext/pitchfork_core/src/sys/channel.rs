@@ -75,7 +75,9 @@ impl Channel {
         };
         let len = received.bytes;
         let mut descriptor = None;
-        for message in received.cmsgs().map_err(|errno| Error::system("recvmsg", "a channel", errno))? {
+        // An error here means that this process had no room for the descriptor, which the kernel has closed; the message
+        // without it is an order that cannot be carried out.
+        for message in received.cmsgs().into_iter().flatten() {
             if let ControlMessageOwned::ScmRights(raw) = message {
                 for raw in raw {
                     // SAFETY: the kernel has just made this descriptor for us; nobody else knows its number.

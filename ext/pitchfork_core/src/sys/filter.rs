@@ -3,6 +3,9 @@
 //! Closing a listener resets every connection that waits in its queue. With this filter the kernel drops each new
 //! SYN, so the queue can be emptied first. A client whose SYN is dropped tries again a second later and is refused
 //! then, as it would be by any port where nobody listens. See socket(7), `SO_ATTACH_FILTER`.
+//!
+//! Some systems let only the privileged attach a filter. There the same comes of a demand that no packet from beyond
+//! the local link, nor an ordinary one from here, can meet: a time to live of 255. See ip(7), `IP_MINTTL`.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -46,9 +49,28 @@ pub fn drop_new_connections(listener: impl AsFd) -> Result<(), Error> {
             PROGRAM_LENGTH,
         )
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(Error::system("setsockopt", "SO_ATTACH_FILTER", std::io::Error::last_os_error()))
+    match result {
+        0 => Ok(()),
+        _ => demand_time_to_live(&listener, 255),
     }
+}
+
+/// Lets an accepted connection be: it inherits what was demanded of new ones.
+pub fn accept_packets(connection: impl AsFd) {
+    // A filter is inherited as well, but only drops what no connection sends.
+    let _ = demand_time_to_live(connection, 0);
+}
+
+pub(crate) fn demand_time_to_live(socket: impl AsFd, least: libc::c_int) -> Result<(), Error> {
+    #[allow(clippy::cast_possible_truncation)] // it is 4
+    const LENGTH: libc::socklen_t = size_of::<libc::c_int>() as libc::socklen_t;
+    let mut done = false;
+    for (level, name) in [(libc::IPPROTO_IP, libc::IP_MINTTL), (libc::IPPROTO_IPV6, libc::IPV6_MINHOPCOUNT)] {
+        // SAFETY: `least` is a live c_int of the stated length; the kernel copies it.
+        let result =
+            unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, (&raw const least).cast(), LENGTH) };
+        done |= result == 0;
+    }
+    // One of the two is for the other family.
+    if done { Ok(()) } else { Err(Error::system("setsockopt", "IP_MINTTL", std::io::Error::last_os_error())) }
 }

@@ -82,7 +82,7 @@ impl Child {
     ///
     /// `None` if nobody waits for it any more: the process must exit.
     pub fn take_up(ruby: &Ruby, house: Rc<House>, post: Post) -> Result<Option<Self>, Error> {
-        signals::forget_all();
+        signals::begin_child(house.monitor);
         let server = house.server;
         server.call(ruby, "trap_child_signals", ())?;
         if let Err(error) = process::lead_group() {

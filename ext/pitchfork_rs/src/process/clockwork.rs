@@ -3,8 +3,9 @@
 //! Starting and stopping it are plain stores. The soft deadline is read by this worker's watcher thread, the hard
 //! one, on the scoreboard, by the monitor. While a client is waited for, neither runs.
 
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{OnceLock, RwLock};
+use std::thread::ThreadId;
 
 use pitchfork_core::children::Millis;
 use pitchfork_core::scoreboard::Line;
@@ -14,6 +15,8 @@ static LONGEST_WAIT: AtomicU64 = AtomicU64::new(0);
 static SOFT_LIMIT: AtomicU64 = AtomicU64::new(0);
 static HARD_LIMIT: AtomicU64 = AtomicU64::new(0);
 static SOFT_DEADLINE: AtomicU64 = AtomicU64::new(0);
+/// The thread that serves. A forked child continues on the same thread, under the same name.
+static OWNER: OnceLock<ThreadId> = OnceLock::new();
 static LINE: RwLock<Option<&'static Line>> = RwLock::new(None);
 
 /// Sets the limits of this process, in milliseconds, and the line that the monitor watches.
@@ -24,6 +27,7 @@ pub fn set_up(line: &'static Line, soft: Millis, hard: Millis, longest_wait: Mil
     SOFT_LIMIT.store(soft, Ordering::Relaxed);
     HARD_LIMIT.store(hard, Ordering::Relaxed);
     SOFT_DEADLINE.store(0, Ordering::Relaxed);
+    OWNER.get_or_init(|| std::thread::current().id());
     *LINE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(line);
     stop();
 }
@@ -48,6 +52,9 @@ pub fn acknowledge() {
 
 /// A client is waited for, which takes as long as it takes.
 pub fn await_client() {
+    if OWNER.get() != Some(&std::thread::current().id()) {
+        return;
+    }
     promise(clock::monotonic(), LONGEST_WAIT.load(Ordering::Relaxed));
 }
 
@@ -56,22 +63,31 @@ pub fn soft_deadline() -> Millis {
     SOFT_DEADLINE.load(Ordering::Acquire)
 }
 
-/// Stops the clock while a client is waited for.
+/// Stops the clock while a client is waited for. On another thread than the application's own it goes on: that one may
+/// be at work meanwhile.
 pub fn pause() -> Paused {
+    if OWNER.get() != Some(&std::thread::current().id()) {
+        return Paused { left: None, is_stopped: false };
+    }
     let deadline = SOFT_DEADLINE.swap(0, Ordering::AcqRel);
     await_client();
-    Paused { left: (deadline != 0).then(|| deadline.saturating_sub(clock::monotonic())) }
+    let left = (deadline != 0).then(|| deadline.saturating_sub(clock::monotonic()));
+    Paused { left, is_stopped: true }
 }
 
 /// A clock that was stopped.
 #[must_use]
 pub struct Paused {
     left: Option<Millis>,
+    is_stopped: bool,
 }
 
 impl Paused {
     /// Lets the clock run again, with as much time as was left.
     pub fn resume(self) {
+        if !self.is_stopped {
+            return;
+        }
         let now = clock::monotonic();
         if let Some(left) = self.left {
             SOFT_DEADLINE.store(now + left, Ordering::Release);

@@ -17,7 +17,7 @@ use pitchfork_core::scoreboard::Scoreboard;
 use pitchfork_core::sys::channel::{Channel, Received};
 use pitchfork_core::sys::{clock, process};
 
-use super::child::{House, Post, Settings, raise};
+use super::child::{House, Post, Settings};
 use super::mold::Mold;
 use super::server::Server;
 use super::{Role, signals};
@@ -58,8 +58,8 @@ pub struct Monitor {
     state: State,
     channels: BTreeMap<Token, Channel>,
     epoll: Epoll,
-    /// A zombie that is none of ours, and when it was seen first.
-    stranger: Option<(Pid, Millis)>,
+    /// Zombies that are none of ours, and when each was seen first.
+    strangers: BTreeMap<Pid, Millis>,
     status: Option<i32>,
 }
 
@@ -84,7 +84,7 @@ impl Monitor {
             state: State::new(plan),
             channels: BTreeMap::new(),
             epoll,
-            stranger: None,
+            strangers: BTreeMap::new(),
             status: None,
         })
     }
@@ -183,7 +183,10 @@ impl Monitor {
     /// Reaps our children, each after its last words. Strangers, which a process that adopts orphans gets as well,
     /// are reaped when nobody else, such as a `system` in a hook, has done so for a while.
     fn reap_all(&mut self, ruby: &Ruby) -> Result<Option<Role>, Error> {
-        let Some(zombie) = process::some_zombie() else { return Ok(None) };
+        if process::some_zombie().is_none() {
+            self.strangers.clear();
+            return Ok(None);
+        }
         let pids: Vec<Pid> = self.state.children().pids().collect();
         for pid in pids {
             let status = match reap(ruby, pid) {
@@ -203,23 +206,23 @@ impl Monitor {
                 return Ok(Some(role));
             }
         }
-        self.reap_stranger(ruby, zombie);
+        self.reap_strangers(ruby);
         Ok(None)
     }
 
-    fn reap_stranger(&mut self, ruby: &Ruby, zombie: Pid) {
+    fn reap_strangers(&mut self, ruby: &Ruby) {
         let now = clock::monotonic();
-        match self.stranger {
-            Some((pid, since)) if pid == zombie => {
-                if now >= since + TICK {
-                    self.stranger = None;
-                    if let Ok(Some(status)) = reap(ruby, pid) {
-                        let line = format!("reaped unknown subprocess {}", status.inspect());
-                        self.server.log(ruby, Level::Info, &line);
-                    }
-                }
+        let zombies: Vec<Pid> =
+            process::zombies().into_iter().filter(|pid| self.state.children().by_pid(*pid).is_none()).collect();
+        self.strangers.retain(|pid, _| zombies.contains(pid));
+        for pid in zombies {
+            let since = *self.strangers.entry(pid).or_insert(now);
+            if now >= since + TICK
+                && let Ok(Some(status)) = reap(ruby, pid)
+            {
+                self.strangers.remove(&pid);
+                self.server.log(ruby, Level::Info, &format!("reaped unknown subprocess {}", status.inspect()));
             }
-            _ => self.stranger = Some((zombie, now)),
         }
     }
 
@@ -249,7 +252,7 @@ impl Monitor {
         events: &mut VecDeque<Event>,
     ) -> Result<Option<Role>, Error> {
         match action {
-            Action::Boot { token, slot } => return self.boot(ruby, token, slot, events),
+            Action::Boot { token, slot } => return Ok(self.boot(ruby, token, slot, events)),
             Action::Spawn { forker, token, slot, nr, generation } => {
                 let order = Order::Spawn { token, nr, slot, generation };
                 self.order_child(ruby, forker, token, (slot, Kind::Worker(nr), generation), order, events);
@@ -287,14 +290,15 @@ impl Monitor {
     }
 
     /// Forks a mold that loads the application. Returns a role in the child.
-    fn boot(
-        &mut self,
-        ruby: &Ruby,
-        token: Token,
-        slot: u32,
-        events: &mut VecDeque<Event>,
-    ) -> Result<Option<Role>, Error> {
-        let (ours, theirs) = Channel::pair().map_err(|error| raise(ruby, &error))?;
+    fn boot(&mut self, ruby: &Ruby, token: Token, slot: u32, events: &mut VecDeque<Event>) -> Option<Role> {
+        let (ours, theirs) = match Channel::pair() {
+            Ok(ends) => ends,
+            Err(error) => {
+                self.server.log(ruby, Level::Error, &format!("cannot fork a mold: {error}"));
+                events.push_back(Event::Failed(token));
+                return None;
+            }
+        };
         self.scoreboard.assign(slot, token, Kind::Mold, 0, None);
         let monitor = std::process::id().cast_signed();
         match fork(ruby) {
@@ -302,7 +306,7 @@ impl Monitor {
                 drop(theirs);
                 self.adopt(token, ours, events);
                 events.push_back(Event::Message(token, Report::Forked { pid: child }));
-                Ok(None)
+                None
             }
             Ok(Side::Child) => {
                 drop(ours);
@@ -318,12 +322,12 @@ impl Monitor {
                 };
                 let post = Post { token, kind: Kind::Mold, generation: 0, slot, channel: theirs };
                 let mold = Mold { house: Rc::new(house), post, handler: None };
-                Ok(Some(Role::Mold(Box::new(mold))))
+                Some(Role::Mold(Box::new(mold)))
             }
             Err(error) => {
                 self.server.log_error(ruby, "cannot fork a mold", &error);
                 events.push_back(Event::Failed(token));
-                Ok(None)
+                None
             }
         }
     }

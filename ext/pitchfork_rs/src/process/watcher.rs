@@ -83,7 +83,7 @@ fn pause(time: Millis) {
 
 /// Ends this process after a while, whatever the application does. The main thread was told by a signal, and may obey
 /// before. The thread that counts is none of Ruby's: native code may keep the GVL for ever, and this watcher with it.
-fn end_soon() {
+pub fn end_soon() {
     std::thread::spawn(|| {
         std::thread::sleep(ORPHAN_PATIENCE);
         process::leave(1);

@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use magnus::value::ReprValue;
@@ -12,13 +11,14 @@ use pitchfork_core::children::Kind;
 use pitchfork_core::error::Error as CoreError;
 use pitchfork_core::message::{Order, Report};
 use pitchfork_core::plan::Level;
-use pitchfork_core::sys::clock;
+use pitchfork_core::sys::{clock, filter};
 use std::os::fd::AsFd;
 
 use super::child::{Child, House, Post, raise};
 use super::mold::{Mold, post};
 use super::sibling::{self, Sibling, fork_sibling};
 use super::{Next, Role, clockwork, signals, watcher};
+use crate::rack::body::Body;
 use crate::rack::call;
 use crate::rack::connection::Connection;
 use crate::rack::handler::{Handler, Served};
@@ -177,7 +177,7 @@ impl Serving {
         if let Served::Called { env, body } = served? {
             self.child.line().count_request();
             self.after_request(ruby, env)?;
-            body.lock().unwrap_or_else(PoisonError::into_inner).end();
+            Body::end_shared(ruby, &body, &connection.socket)?;
         }
         clockwork::stop();
         self.title_waiting(ruby);
@@ -285,6 +285,7 @@ impl Serving {
         while quiet_since.elapsed() < QUIET && clock::monotonic() < end {
             ruby.thread_check_ints()?;
             if let Some(connection) = self.accept(ruby) {
+                filter::accept_packets(&*connection.socket);
                 self.serve_connection(ruby, &connection)?;
                 quiet_since = std::time::Instant::now();
             } else {

@@ -110,6 +110,15 @@ impl Body {
         self.store = Store::passing();
     }
 
+    /// Ends a body that another thread may still be reading: that one is told that nothing more will come.
+    pub fn end_shared(ruby: &Ruby, body: &std::sync::Mutex<Self>, socket: &Socket) -> Result<(), Error> {
+        if matches!(body.try_lock(), Err(std::sync::TryLockError::WouldBlock)) {
+            let _ = socket.shutdown(std::net::Shutdown::Read);
+        }
+        crate::vm::gvl::lock(ruby, body)?.end();
+        Ok(())
+    }
+
     /// Back to the first byte.
     pub fn rewind(&mut self) {
         self.position = 0;

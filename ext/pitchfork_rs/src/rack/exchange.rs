@@ -1,6 +1,6 @@
 //! One call of the application: what it may do besides returning, what it returned, and what follows from that.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use magnus::prelude::*;
 use magnus::{Error, RArray, RHash, Ruby, Value};
@@ -144,7 +144,8 @@ impl Exchange<'_> {
         taken: bool,
         account: &mut Account,
     ) -> Result<Fate, Error> {
-        let refused = self.body.lock().unwrap_or_else(PoisonError::into_inner).refused();
+        // Another thread that is still reading it has not been refused yet.
+        let refused = self.body.try_lock().ok().and_then(|body| body.refused());
         let status = match written {
             Ok(Written::Whole) | Err(WriteError::Gone) => return Ok(Fate::Kept),
             Ok(Written::HandedOver) => return Ok(Fate::Given),
@@ -183,16 +184,18 @@ impl Exchange<'_> {
     /// the others.
     pub fn conclude(&self, ruby: &Ruby, ended: &Ended) -> Result<(), Error> {
         let Ended { callbacks, account, .. } = ended;
+        // The application may have frozen its list. One that is not may grow while it is worked off.
+        let callbacks = if callbacks.is_frozen() { callbacks.funcall("dup", ())? } else { *callbacks };
         while let Some(callback) = callbacks.pop::<Option<Value>>()? {
-            let arity =
-                if callback.respond_to("arity", false)? { callback.funcall::<_, _, i64>("arity", ())? } else { -1 };
-            let called = if arity == 0 {
-                callback.funcall::<_, _, Value>("call", ())
-            } else {
-                let arguments = (self.env, account.status, account.headers, account.error);
-                callback.funcall::<_, _, Value>("call", arguments)
+            let call = || -> Result<Value, Error> {
+                let arity =
+                    if callback.respond_to("arity", false)? { callback.funcall::<_, _, i64>("arity", ())? } else { -1 };
+                if arity == 0 {
+                    return callback.funcall("call", ());
+                }
+                callback.funcall("call", (self.env, account.status, account.headers, account.error))
             };
-            match called {
+            match call() {
                 Err(error) if call::is_application_error(ruby, &error) => {
                     call::log_error(ruby, self.logger, "rack.response_finished error", &error);
                 }

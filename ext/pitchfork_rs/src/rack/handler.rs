@@ -168,7 +168,7 @@ impl Handler {
         };
         let ended = exchange.run(ruby, *self.app, &mut self.out)?;
         if ended.fate == Fate::Kept {
-            let unread = body.lock().unwrap_or_else(PoisonError::into_inner).is_unread();
+            let unread = body.try_lock().map_or(true, |body| body.is_unread());
             connection.finish(ruby, unread)?;
         }
         exchange.conclude(ruby, &ended)?;

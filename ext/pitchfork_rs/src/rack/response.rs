@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -192,7 +193,8 @@ impl Response {
         let Some(path) = path else { return Ok(None) };
         let path = string::with_bytes(path, |path| PathBuf::from(OsStr::from_bytes(path)));
         let opened = gvl::wait(ruby, || {
-            let file = File::open(&path).ok()?;
+            // A FIFO would keep this process, deaf to signals, until somebody opens its other end.
+            let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path).ok()?;
             let length = file.metadata().ok().filter(Metadata::is_file)?.len();
             Some((file, length))
         })?;

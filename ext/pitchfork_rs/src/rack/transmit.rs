@@ -1,7 +1,7 @@
 //! Sending a body, each kind in its way.
 
 use std::fs::File;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use magnus::value::ReprValue;
 use magnus::{Error, RArray, RString, Ruby, Value};
@@ -14,6 +14,7 @@ use super::response::{Outgoing, WriteError, brief, part};
 use super::sender::Failure;
 use crate::ruby_api::input;
 use crate::ruby_api::stream::{self, Ends, Stream};
+use crate::vm::gvl;
 
 pub fn send_strings(
     ruby: &Ruby,
@@ -70,7 +71,7 @@ pub fn send_each(ruby: &Ruby, out: &mut Outgoing<'_>, body: Value, framing: Body
         }
     });
     let iterated = body.funcall_with_block::<_, _, Value>("each", (), block);
-    let taken = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let taken = gvl::lock(ruby, &shared)?.take();
     let Some((sender, mut framed)) = taken else { return Err(WriteError::Gone) };
     *out.sender = sender;
     match iterated {
@@ -102,7 +103,7 @@ pub fn send_stream(ruby: &Ruby, out: &mut Outgoing<'_>, body: Value, framing: Bo
     let shared = Arc::new(Mutex::new(Some(ends)));
     let stream = ruby.obj_wrap(Stream::new(Arc::clone(&shared), out.logger));
     let called = body.funcall::<_, _, Value>("call", (stream,));
-    let Some(mut ends) = stream::take_back(&shared) else { return Err(WriteError::Gone) };
+    let Some(mut ends) = stream::take_back(ruby, &shared)? else { return Err(WriteError::Gone) };
     let finished = match &called {
         Ok(_) if !ends.write_closed => ends.close_write(ruby, out.logger),
         _ => Ok(()),

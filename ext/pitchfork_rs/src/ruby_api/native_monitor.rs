@@ -69,6 +69,10 @@ impl NativeMonitor {
             drop(monitor);
             run_child(ruby, rb_self.server, role);
         }
+        if let Ok(Outcome::Stopped(status)) = outcome {
+            // With its listeners: a program that goes on must not keep the addresses.
+            return Ok(Some(status));
+        }
         *rb_self.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(monitor);
         match outcome? {
             Outcome::Stopped(status) => Ok(Some(status)),

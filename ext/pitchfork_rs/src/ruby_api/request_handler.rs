@@ -3,9 +3,9 @@
 use magnus::value::Opaque;
 use magnus::{DataTypeFunctions, Error, RHash, RModule, Ruby, TypedData, Value, function, gc, method, prelude::*};
 use std::os::fd::RawFd;
-use std::sync::PoisonError;
 
 use super::settings;
+use crate::rack::body::Body;
 use crate::rack::connection::Connection;
 use crate::rack::handler::{Handler, Served};
 use crate::rack::settings::Settings;
@@ -43,7 +43,7 @@ impl RequestHandler {
         let mut handler = Handler::new(ruby, app, logger, rb_self.settings)?;
         match handler.serve(ruby, &connection, &mut |_, _, _| Ok(()))? {
             Served::Called { env, body } => {
-                body.lock().unwrap_or_else(PoisonError::into_inner).end();
+                Body::end_shared(ruby, &body, &connection.socket)?;
                 Ok(Some(env.as_value()))
             }
             Served::Unheard => Ok(None),

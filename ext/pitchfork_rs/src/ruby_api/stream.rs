@@ -1,7 +1,7 @@
 //! `PitchforkRs::Stream`: what a streaming body is called with.
 
 use std::net::Shutdown;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use magnus::prelude::*;
 use magnus::scan_args::scan_args;
@@ -15,6 +15,7 @@ use crate::rack::call;
 use crate::rack::framed::Framed;
 use crate::rack::hijack::ruby_socket;
 use crate::rack::sender::{Failure, Sender};
+use crate::vm::gvl;
 
 /// The two directions of a connection, while a streaming body has them.
 pub struct Ends {
@@ -161,8 +162,8 @@ impl Ends {
 }
 
 /// Takes the ends back: the stream is closed for whoever still holds it.
-pub fn take_back(ends: &Mutex<Option<Ends>>) -> Option<Ends> {
-    ends.lock().unwrap_or_else(PoisonError::into_inner).take()
+pub fn take_back(ruby: &Ruby, ends: &Mutex<Option<Ends>>) -> Result<Option<Ends>, Error> {
+    Ok(gvl::lock(ruby, ends)?.take())
 }
 
 fn raise(ruby: &Ruby, failure: Failure) -> Error {

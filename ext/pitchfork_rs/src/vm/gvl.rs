@@ -1,6 +1,8 @@
 //! Waiting without the global VM lock.
 
 use std::ffi::c_void;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use magnus::{Error, Ruby};
 
@@ -21,6 +23,17 @@ where
     let result = without(wait);
     ruby.thread_check_ints()?;
     Ok(result)
+}
+
+/// Locks what another Ruby thread may hold while it waits for the GVL, which this thread therefore must not keep.
+pub fn lock<'m, T>(ruby: &Ruby, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, Error> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Ok(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => drop(wait(ruby, || std::thread::sleep(Duration::from_millis(1)))?),
+        }
+    }
 }
 
 /// As [`wait`], for a thread that leaves the handling of interrupts to others.
