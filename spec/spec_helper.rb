@@ -2,6 +2,9 @@
 
 require "tmpdir"
 
+# Files are read as they were written, also where no locale is set.
+Encoding.default_external = Encoding::UTF_8
+
 RSpec.configure do |config|
   config.disable_monkey_patching!
   config.expect_with(:rspec) { |expectations| expectations.syntax = :expect }

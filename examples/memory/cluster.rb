@@ -31,7 +31,8 @@ class Cluster
     @answered = []
     @monitor = spawn(
       { "DEMO_LISTEN" => "127.0.0.1:#{@port}" },
-      "bundle", "exec", "pitchfork-rs", "-c", "examples/memory/#{config}", "examples/memory/config.ru",
+      # In the checkout itself there need be no command of that name among the gems' commands.
+      "bundle", "exec", "ruby", "exe/pitchfork-rs", "-c", "examples/memory/#{config}", "examples/memory/config.ru",
       chdir: ROOT, pgroup: true, in: File::NULL, out: @log.path, err: %i[child out]
     )
   end

@@ -42,7 +42,7 @@ module PitchforkRs
     private
 
     def serve(app)
-      require "pitchfork_rs"
+      load_server
       server = HttpServer.new(app, @options)
       server.start(false).join
     rescue SystemCallError => e
@@ -50,6 +50,14 @@ module PitchforkRs
 
       # An address that cannot be bound is a mistake of the operator's; nothing has been started yet.
       raise ConfigurationError, e.message
+    end
+
+    def load_server
+      require "pitchfork_rs"
+    rescue LoadError => e
+      raise unless e.path.to_s.end_with?("pitchfork_rs/pitchfork_rs")
+
+      raise ConfigurationError, "the extension is not built: run bin/setup in #{File.expand_path("../..", __dir__)}"
     end
 
     def parse_arguments

@@ -1,6 +1,7 @@
 //! The parts of pitchfork-rs that need no Ruby: decisions, HTTP, sockets and shared memory.
 //!
-//! The modules are layered: each may use those above it in this list, never those below.
+//! The modules are layered, from below: [`error`] and [`children`]; [`message`]; [`sys`]; [`refork`]; [`plan`];
+//! [`scoreboard`]; [`listen`]. Each may use those before it, never those after. [`http`] stands alone.
 
 pub mod children;
 pub mod error;
