@@ -1,11 +1,12 @@
 //! The monitor: turns what happens into events, and what is decided into deeds.
 
+mod reaping;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use magnus::value::ReprValue;
 use magnus::{Error, Ruby, Value};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use pitchfork_core::children::{Child, Kind, Millis, Pid, Token};
@@ -22,7 +23,7 @@ use super::mold::Mold;
 use super::server::Server;
 use super::{Role, signals};
 use crate::ruby_api::worker::Worker as WorkerObject;
-use crate::vm::fork::{Side, fork, reap};
+use crate::vm::fork::{Side, fork};
 use crate::vm::gvl;
 
 /// The monitor looks at the scoreboard at least this often.
@@ -178,52 +179,6 @@ impl Monitor {
             }
         }
         Ok(None)
-    }
-
-    /// Reaps our children, each after its last words. Strangers, which a process that adopts orphans gets as well,
-    /// are reaped when nobody else, such as a `system` in a hook, has done so for a while.
-    fn reap_all(&mut self, ruby: &Ruby) -> Result<Option<Role>, Error> {
-        if process::some_zombie().is_none() {
-            self.strangers.clear();
-            return Ok(None);
-        }
-        let pids: Vec<Pid> = self.state.children().pids().collect();
-        for pid in pids {
-            let status = match reap(ruby, pid) {
-                Ok(None) => continue,
-                Ok(Some(status)) => Some(status),
-                // Its middle process has told its pid and is still its parent.
-                Err(_) if process::is_alive(pid) => continue,
-                // Somebody else has reaped it, so its status is lost, but not the fact.
-                Err(_) => None,
-            };
-            let Some(token) = self.state.children().by_pid(pid).map(|child| child.token) else { continue };
-            if let Some(role) = self.listen_to(ruby, token)? {
-                return Ok(Some(role));
-            }
-            let event = if status.is_some() { Event::Exited { pid } } else { Event::Vanished(token) };
-            if let Some(role) = self.handle(ruby, event, status)? {
-                return Ok(Some(role));
-            }
-        }
-        self.reap_strangers(ruby);
-        Ok(None)
-    }
-
-    fn reap_strangers(&mut self, ruby: &Ruby) {
-        let now = clock::monotonic();
-        let zombies: Vec<Pid> =
-            process::zombies().into_iter().filter(|pid| self.state.children().by_pid(*pid).is_none()).collect();
-        self.strangers.retain(|pid, _| zombies.contains(pid));
-        for pid in zombies {
-            let since = *self.strangers.entry(pid).or_insert(now);
-            if now >= since + TICK
-                && let Ok(Some(status)) = reap(ruby, pid)
-            {
-                self.strangers.remove(&pid);
-                self.server.log(ruby, Level::Info, &format!("reaped unknown subprocess {}", status.inspect()));
-            }
-        }
     }
 
     /// Puts one event before the plan, and does what it decides. `status` is how a reaped child ended.

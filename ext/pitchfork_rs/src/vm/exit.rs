@@ -7,6 +7,7 @@ use magnus::Ruby;
 /// Ends this process the way `fork { … }` does: `at_exit` blocks run, seeing a `SystemExit` of this status, and
 /// control never returns to the program that was forked.
 pub fn exit(_ruby: &Ruby, status: c_int) -> ! {
+    // SAFETY: to be called with the address of a live c_int, below protect.
     unsafe extern "C" fn raise(status: rb_sys::VALUE) -> rb_sys::VALUE {
         // SAFETY: called below protect with the address of a live c_int; raises SystemExit, and nothing in between
         // owns anything.

@@ -41,6 +41,7 @@ pub fn without<F, R>(wait: F) -> Option<R>
 where
     F: FnMut() -> R,
 {
+    // SAFETY: to be called with the address of a live `Call` that nobody else uses.
     unsafe extern "C" fn call<F: FnMut() -> R, R>(data: *mut c_void) -> *mut c_void {
         // SAFETY: `data` is the `Call` below, which outlives the call and is used by nobody else during it.
         let call = unsafe { &mut *data.cast::<Call<F, R>>() };

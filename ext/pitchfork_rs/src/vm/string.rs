@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_long};
 
 use magnus::{RString, Ruby, rb_sys::FromRawValue};
 
+/// SAFETY: these functions of Ruby's need no more than a VM that runs.
 type Encoding = unsafe extern "C" fn() -> *mut rb_sys::rb_encoding;
 
 fn make(bytes: &[u8], encoding: Encoding) -> RString {
