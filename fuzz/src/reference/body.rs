@@ -166,12 +166,12 @@ fn trailers(input: &[u8], limits: &Limits) -> Outcome<usize> {
         if count > limits.fields {
             faults.insert(431);
         }
-        fields::line_of_field(line, &mut faults);
+        fields::field(line, &mut faults);
     }
     if input.len() > limits.head {
         faults.insert(431);
         // Something else may have been wrong before it was too long.
-        fields::line_of_field(&input[at..], &mut faults);
+        fields::field(&input[at..], &mut faults);
     }
     if faults.is_empty() { Outcome::Incomplete } else { Outcome::Refused(faults) }
 }

@@ -7,7 +7,7 @@ use super::Statuses;
 /// A field: its name as sent, its value without the blanks around it.
 pub type Field = (String, Vec<u8>);
 
-/// Reads a line of a head; notes what is wrong with it, and gives back what can be told of it all the same.
+/// Reads a line of a head or a trailer; notes what is wrong with it, and gives back what can be told of it all the same.
 pub fn field(line: &[u8], faults: &mut Statuses) -> Option<Field> {
     let field = line_of_field(line, faults);
     if let Some((name, _)) = &field
@@ -18,8 +18,8 @@ pub fn field(line: &[u8], faults: &mut Statuses) -> Option<Field> {
     field
 }
 
-/// Reads `name: value`, in a head or behind the chunks, where a name cannot be mistaken for one that frames the message.
-pub fn line_of_field(line: &[u8], faults: &mut Statuses) -> Option<Field> {
+/// Reads `name: value`.
+fn line_of_field(line: &[u8], faults: &mut Statuses) -> Option<Field> {
     let Some(colon) = line.iter().position(|&byte| byte == b':') else {
         faults.insert(400);
         return None;

@@ -83,6 +83,30 @@ pub struct ChunkedDecoder {
     extensions: usize,
     trailer_bytes: usize,
     trailers: usize,
+    trailer_name: Name,
+}
+
+/// The name of a trailer, as far as it was read: in lower case, and no longer than it takes to know it.
+#[derive(Debug, Default)]
+struct Name {
+    start: [u8; LONGEST_FRAMING_NAME],
+    len: usize,
+}
+
+const LONGEST_FRAMING_NAME: usize = "transfer_encoding".len();
+
+impl Name {
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.start.get_mut(self.len) {
+            *place = byte.to_ascii_lowercase();
+        }
+        self.len += 1;
+    }
+
+    /// Whether some reader would take it for a field that frames the message.
+    fn frames(&self) -> bool {
+        matches!(self.start.get(..self.len), Some(b"content_length" | b"transfer_encoding"))
+    }
 }
 
 impl ChunkedDecoder {
@@ -97,6 +121,7 @@ impl ChunkedDecoder {
             extensions: 0,
             trailer_bytes: 0,
             trailers: 0,
+            trailer_name: Name::default(),
         }
     }
 
@@ -217,9 +242,15 @@ impl ChunkedDecoder {
                 if self.trailers > self.limits.max_fields {
                     return Err(Reject::TrailersTooLarge);
                 }
+                self.trailer_name = Name::default();
+                self.trailer_name.push(byte);
                 Ok(State::TrailerName)
             }
-            (State::TrailerName, _) if is_token(byte) => Ok(State::TrailerName),
+            (State::TrailerName, _) if is_token(byte) => {
+                self.trailer_name.push(byte);
+                Ok(State::TrailerName)
+            }
+            (State::TrailerName, b':') if self.trailer_name.frames() => Err(Reject::FramingUnderscore),
             (State::TrailerValue, _) if is_control(byte) => Err(Reject::FieldValue),
             (State::TrailerName, b':') | (State::TrailerValue, _) => Ok(State::TrailerValue),
             _ => Err(Reject::FieldName),
@@ -242,6 +273,17 @@ mod tests {
     #[track_caller]
     fn refused(input: &str) -> Reject {
         decode(input.as_bytes(), &Limits::default()).expect_err(input)
+    }
+
+    #[test]
+    fn a_trailer_that_looks_like_framing_is_refused() {
+        for name in ["Content_Length", "transfer_encoding", "TRANSFER_ENCODING"] {
+            assert_eq!(refused(&format!("0\r\n{name}: 1\r\n\r\n")), Reject::FramingUnderscore);
+        }
+        for name in ["Content_Lengths", "Content_Lengt", "transfer_encodings", "X_Content_Length"] {
+            let body = format!("0\r\n{name}: 1\r\n\r\n");
+            assert!(decode(body.as_bytes(), &Limits::default()).unwrap().2, "{name}");
+        }
     }
 
     #[test]
