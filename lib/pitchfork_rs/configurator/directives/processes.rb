@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+module PitchforkRs
+  # The directives about processes: how many, and when they are replaced.
+  class Configurator
+    TIMEOUT_OPTIONS = { cleanup: ValueCheck.integer(2) }.freeze
+    private_constant :TIMEOUT_OPTIONS
+
+    # @!group Directives
+
+    # @!method worker_processes(count)
+    #   How many workers serve requests. The default is that of the environment variable `WEB_CONCURRENCY`, else 1.
+    #   @param count [Integer] at least 1
+    #   @raise [ConfigurationError]
+    directive :worker_processes, ValueCheck.integer(1),
+              default: 1,
+              computed: ->(_) { EnvironmentSettings.worker_processes || DEFAULTS[:worker_processes] }
+
+    # @!method spawn_timeout(seconds)
+    #   How long a process may take from its fork until it is ready. The default is 10.
+    #   @param seconds [Integer] at least 1
+    #   @raise [ConfigurationError]
+    directive :spawn_timeout, ValueCheck.integer(1), default: 10
+
+    setting :soft_timeout, ValueCheck.integer(3), default: 20
+    setting :cleanup_timeout, ValueCheck.integer(2), default: 2
+    setting :timeout, nil, default: 22, computed: ->(set) { set[:soft_timeout] + set[:cleanup_timeout] }
+
+    # How long a request may take. When the time is up the worker is asked to end, and after `cleanup` more seconds it
+    # is killed. The defaults are 20 and 2.
+    #
+    # @param seconds [Integer] at least 3
+    # @param options [Hash]
+    # @option options [Integer] :cleanup seconds, at least 2 (the default)
+    # @raise [ConfigurationError]
+    def timeout(seconds, options = {})
+      @verifier.verify(:timeout, SETTING_DEFINITIONS[:soft_timeout].check, seconds)
+      @verifier.verify_options(:timeout, options, TIMEOUT_OPTIONS)
+      set.merge!(soft_timeout: seconds, cleanup_timeout: options.fetch(:cleanup, DEFAULTS[:cleanup_timeout]))
+    end
+    directive_method :timeout
+
+    # After how many requests a worker becomes the mold of the next generation, for each generation in turn; the last
+    # number stands for all later ones, and a `false` at the end for never again. It sets the refork condition.
+    #
+    # @example
+    #   refork_after [50, 200, 1000]
+    #   refork_after [50, 200, false]
+    #
+    # @param limits [Array<Integer, false>] of at least 1 each
+    # @raise [ConfigurationError]
+    def refork_after(limits)
+      @verifier.verify(:refork_after, ValueCheck.refork_limits, limits)
+      set[:refork_condition] = ReforkCondition::RequestsCount.new(limits)
+    end
+    directive_method :refork_after
+
+    # @!method refork_condition(condition)
+    #   When a worker becomes the mold of the next generation: asked in each worker between two requests, and told
+    #   `backoff!` after an attempt if it responds to that. Same as `set[:refork_condition] = condition`. There is none
+    #   by default, and after `nil`.
+    #   @param condition [#met?, nil] called as `met?(worker, logger)`
+    #   @see ReforkCondition::RequestsCount
+    #   @raise [ConfigurationError]
+    directive :refork_condition, ValueCheck.responding_to(:met?, nil_resets: true)
+
+    # @!method refork_max_unavailable(count)
+    #   How many workers may be down at a time while a refork replaces them. The default is a tenth of the workers,
+    #   rounded up.
+    #   @param count [Integer] at least 1
+    #   @raise [ConfigurationError]
+    directive :refork_max_unavailable, ValueCheck.integer(1),
+              computed: lambda { |set|
+                DEFAULTS[:refork_max_unavailable] || (set[:worker_processes] / 10.0).ceil
+              }
+
+    # @!method mold_prepare(prepare)
+    #   Whether a new mold ages its objects and trims its heap before it forks, so that workers share more of its
+    #   memory. The default is true.
+    #   @param prepare [Boolean]
+    #   @raise [ConfigurationError]
+    directive :mold_prepare, ValueCheck.boolean, default: true
+
+    # @!endgroup
+  end
+end
