@@ -8,12 +8,27 @@ require_relative "pitchfork_rs/pitchfork_rs"
 require_relative "pitchfork_rs/refork_condition"
 require_relative "pitchfork_rs/configurator"
 require_relative "pitchfork_rs/environment"
+require_relative "pitchfork_rs/fork_lock"
 require_relative "pitchfork_rs/http_parser"
 require_relative "pitchfork_rs/http_server"
+require_relative "pitchfork_rs/timeout_info"
 
 # A Rack server that forks its workers from a warmed process, so that they share memory.
 module PitchforkRs
   class << self
+    # Runs the block, and keeps this process from being forked meanwhile: for code on other threads that takes locks
+    # inside native libraries, such as resolving a host's name, whose copies in a child nobody would release.
+    #
+    # A fork that has to wait is logged after a second, and is given up after half of `spawn_timeout`, to be tried again
+    # later.
+    #
+    # @example
+    #   Thread.new { loop { Pitchfork.prevent_fork { heartbeat }; sleep 10 } }
+    # @return [Object] what the block returns
+    def prevent_fork(&)
+      ForkLock.hold(&)
+    end
+
     # Logs an exception: `PREFIX: MESSAGE (CLASS)`, then its backtrace, a line each.
     #
     # @param logger [#error]

@@ -125,10 +125,12 @@ module PitchforkRs
 
     # @return [Hash{Symbol => Object}] what the native side needs to know, as plain data; times are whole seconds
     def native_settings
-      names = %i[worker_processes soft_timeout cleanup_timeout spawn_timeout refork_max_unavailable mold_prepare
+      names = %i[worker_processes soft_timeout cleanup_timeout spawn_timeout refork_max_unavailable mold_prepare setpgid
+                 max_consecutive_spawn_errors
                  client_body_buffer_size client_header_timeout client_body_timeout client_min_rate
                  client_max_header_size client_max_body_size write_timeout rewindable_input early_hints]
       names.to_h { |name| [name, set[name]] }
+           .merge(service: !set[:before_service_worker_ready].nil?)
            .merge(listeners: listeners.map { |address, options| [address, options[:backlog]] })
     end
 
@@ -158,8 +160,12 @@ module PitchforkRs
     end
 
     def set_hook(name, callable, block)
-      @verifier.reject(name, callable, "and a block: wanted one of them") if callable && block
-      set[name] = block || callable
+      set[name] = one_of(name, callable, block)
+    end
+
+    def one_of(name, value, block)
+      @verifier.reject(name, value, "and a block: wanted one of them") if value && block
+      block || value
     end
 
     def canonical_address(address)

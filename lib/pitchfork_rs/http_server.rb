@@ -13,7 +13,8 @@ module PitchforkRs
     # write into its own copies of pages for it.
     SIGNAL_NUMBERS = Signal.list.slice(*MONITOR_SIGNALS).freeze
     HOOKS = %i[before_fork after_mold_fork after_worker_fork after_worker_ready after_monitor_ready before_worker_exit
-               after_worker_exit after_request_complete].freeze
+               after_worker_exit after_request_complete after_worker_hard_timeout
+               before_service_worker_ready before_service_worker_exit].freeze
     private_constant :MONITOR_SIGNALS, :IGNORED_BY_CHILDREN, :EXIT_SIGNALS, :SIGNAL_NUMBERS, :HOOKS
 
     # @return [Configurator] the settings
@@ -128,22 +129,44 @@ module PitchforkRs
       trap(signal) { NativeMonitor.note_signal(number) }
     end
 
-    # On the watcher's thread: the request in hand takes too long.
-    def soft_timeout(worker)
+    # On the watcher's thread: the request in hand takes too long. The main thread gets the exit.
+    def soft_timeout(worker, timeout)
       logger.error("#{worker.to_log} timed out, exiting")
+      info = TimeoutInfo.new(Thread.main, timeout.rack_env)
+      logging_errors("after_worker_timeout") { config[:after_worker_timeout]&.call(self, worker, info) }
       worker_exit(worker)
       exit
     end
 
+    def timeout_signal_for(pid)
+      signal = config[:timeout_signal]
+      signal = signal.call(pid) unless signal.is_a?(Symbol)
+      Signal.list.fetch(signal.to_s)
+    end
+
+    # Once, though the exit of the hook itself may come here again.
     def worker_exit(worker)
       return if @exiting
 
       @exiting = true
-      logger.info("#{worker.to_log} exiting")
-      Process.setproctitle("pitchfork-rs (gen:#{worker.generation}) worker[#{worker.nr}] - exiting")
-      run_before_worker_exit(worker)
-    rescue StandardError => e
-      PitchforkRs.log_error(logger, "before_worker_exit error", e)
+      child_exit(worker, "worker[#{worker.nr}]")
+      logging_errors("before_worker_exit") { run_before_worker_exit(worker) }
+    end
+
+    def service_exit(service)
+      child_exit(service, "service")
+      logging_errors("before_service_worker_exit") { run_before_service_worker_exit(service) }
+    end
+
+    def child_exit(child, role)
+      logger.info("#{child.to_log} exiting")
+      Process.setproctitle("pitchfork-rs (gen:#{child.generation}) #{role} - exiting")
+    end
+
+    def logging_errors(hook)
+      yield
+    rescue StandardError, ScriptError => e
+      PitchforkRs.log_error(logger, "#{hook} error", e)
     end
   end
 end

@@ -43,7 +43,8 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
     it "has defaults" do
       expect(described_class.new.native_settings).to eq(
         worker_processes: 1, soft_timeout: 20, cleanup_timeout: 2, spawn_timeout: 10, refork_max_unavailable: 1,
-        mold_prepare: true, client_body_buffer_size: 114_688, client_header_timeout: 10, client_body_timeout: 30,
+        mold_prepare: true, setpgid: true, service: false, max_consecutive_spawn_errors: nil,
+        client_body_buffer_size: 114_688, client_header_timeout: 10, client_body_timeout: 30,
         client_min_rate: 500, client_max_header_size: 114_688, client_max_body_size: nil, write_timeout: 30,
         rewindable_input: true, early_hints: false, listeners: [["0.0.0.0:8080", 1024]]
       )
@@ -195,7 +196,7 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
     end
 
     it "include directives of other servers" do
-      %w[preload_app pid setpgid check_client_connection stderr_path].each do |name|
+      %w[preload_app pid check_client_connection stderr_path].each do |name|
         expect(complaint_of("#{name} true")).to start_with("unknown directive #{name.inspect}")
       end
     end

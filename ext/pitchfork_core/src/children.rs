@@ -24,6 +24,33 @@ pub enum Kind {
     Mold,
     /// Serves requests under this number.
     Worker(u32),
+    /// Runs what the user wants to run once per server, and serves no requests.
+    Service,
+}
+
+impl Kind {
+    const MOLD: u32 = u32::MAX;
+    const SERVICE: u32 = u32::MAX - 1;
+
+    /// One number for a kind, in messages and on the scoreboard: a worker's own, or one that no worker reaches.
+    #[must_use]
+    pub fn code(self) -> u32 {
+        match self {
+            Self::Mold => Self::MOLD,
+            Self::Service => Self::SERVICE,
+            Self::Worker(nr) => nr,
+        }
+    }
+
+    /// The kind of this [`Kind::code`].
+    #[must_use]
+    pub fn from_code(code: u32) -> Self {
+        match code {
+            Self::MOLD => Self::Mold,
+            Self::SERVICE => Self::Service,
+            nr => Self::Worker(nr),
+        }
+    }
 }
 
 /// How far a child has come. Every stage but [`Stage::Ready`] has its deadline in [`Child::deadline`]; a ready child
@@ -92,13 +119,21 @@ impl Child {
     }
 }
 
+/// The name that log lines give a process of this kind: `worker=0`, `mold`, `service`.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mold => f.write_str("mold"),
+            Self::Service => f.write_str("service"),
+            Self::Worker(nr) => write!(f, "worker={nr}"),
+        }
+    }
+}
+
 /// The name that log lines give a child: `worker=0 gen=1 pid=42`, `mold gen=1 pid=42`.
 impl fmt::Display for Child {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            Kind::Mold => write!(f, "mold gen={}", self.generation)?,
-            Kind::Worker(nr) => write!(f, "worker={nr} gen={}", self.generation)?,
-        }
+        write!(f, "{} gen={}", self.kind, self.generation)?;
         match self.pid {
             Some(pid) => write!(f, " pid={pid}"),
             None => Ok(()),
@@ -171,6 +206,12 @@ impl Children {
     /// The workers that occupy a number.
     pub fn workers(&self) -> impl Iterator<Item = &Child> {
         self.iter().filter(|child| child.occupies().is_some())
+    }
+
+    /// The service that occupies its place, if there is one. An abandoned spawn occupies nothing.
+    #[must_use]
+    pub fn service(&self) -> Option<&Child> {
+        self.iter().find(|child| child.kind == Kind::Service && child.stage != Stage::Abandoned)
     }
 
     /// Whether no child is left that is known to live.

@@ -3,7 +3,7 @@
 //! One message is one `SOCK_SEQPACKET` packet: a tag byte, then the fields as little-endian integers. A request that
 //! starts a child carries the child's end of its own channel as an `SCM_RIGHTS` descriptor beside the frame.
 
-use crate::children::{Pid, Token};
+use crate::children::{Kind, Pid, Token};
 use crate::error::Error;
 
 /// The longest frame.
@@ -12,15 +12,15 @@ pub const MAX_FRAME: usize = 32;
 /// From the monitor to a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// To a mold: fork the worker `nr`.
+    /// To a mold: fork a worker or the service.
     Spawn {
         /// Names the spawn.
         token: Token,
-        /// The worker's number.
-        nr: u32,
-        /// The worker's line on the scoreboard.
+        /// What the child is for.
+        kind: Kind,
+        /// The child's line on the scoreboard.
         slot: u32,
-        /// The worker's generation, which is the mold's.
+        /// The child's generation, which is the mold's.
         generation: u32,
     },
     /// To a worker: fork a sibling that becomes the mold of the next generation.
@@ -72,7 +72,9 @@ impl Order {
     #[must_use]
     pub fn encode(self) -> Frame {
         match self {
-            Self::Spawn { token, nr, slot, generation } => Frame::new(1).u64(token.0).u32(nr).u32(slot).u32(generation),
+            Self::Spawn { token, kind, slot, generation } => {
+                Frame::new(1).u64(token.0).u32(kind.code()).u32(slot).u32(generation)
+            }
             Self::Promote { token, slot, generation } => Frame::new(2).u64(token.0).u32(slot).u32(generation),
             Self::Leave { drain } => Frame::new(3).u32(u32::from(drain)),
         }
@@ -84,7 +86,7 @@ impl Order {
         let order = match fields.tag {
             1 => Self::Spawn {
                 token: Token(fields.u64()?),
-                nr: fields.u32()?,
+                kind: Kind::from_code(fields.u32()?),
                 slot: fields.u32()?,
                 generation: fields.u32()?,
             },
@@ -211,9 +213,9 @@ mod tests {
 
     fn orders() -> impl Strategy<Value = Order> {
         prop_oneof![
-            any::<(u64, u32, u32, u32)>().prop_map(|(token, nr, slot, generation)| Order::Spawn {
+            any::<(u64, u32, u32, u32)>().prop_map(|(token, code, slot, generation)| Order::Spawn {
                 token: Token(token),
-                nr,
+                kind: Kind::from_code(code),
                 slot,
                 generation
             }),

@@ -44,6 +44,16 @@ impl Backoff {
     }
 }
 
+/// How long nobody is asked for after this many children in a row failed to come up, of `wanted` in all.
+///
+/// It grows with each round of failures, like the pause of each single number, but not beyond a second: a number that
+/// would come up must not wait for long because of one that does not.
+#[must_use]
+pub fn spacing(failures: u32, wanted: u32) -> Millis {
+    let rounds = failures.saturating_sub(1) / wanted.max(1);
+    (FIRST_PAUSE << rounds.min(10)).min(1_000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +70,13 @@ mod tests {
         assert_eq!(pauses[..4], [100, 200, 400, 800]);
         assert_eq!(pauses[11], LONGEST_PAUSE);
         assert!(pauses.windows(2).all(|pair| pair[0] <= pair[1]));
+    }
+
+    #[test]
+    fn many_that_fail_together_are_spaced_out() {
+        assert_eq!([1, 2, 3, 4, 5].map(|failures| spacing(failures, 1)), [100, 200, 400, 800, 1_000]);
+        assert_eq!([1, 64, 65, 128, 129].map(|failures| spacing(failures, 64)), [100, 100, 200, 200, 400]);
+        assert_eq!(spacing(u32::MAX, 0), 1_000);
     }
 
     #[test]

@@ -14,7 +14,6 @@ use crate::sys::shared;
 const READY: u32 = 1;
 const UNSAFE_TO_FORK: u32 = 2;
 const MAIL: u32 = 4;
-const MOLD: u32 = u32::MAX;
 
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -34,7 +33,7 @@ pub struct Line {
     requests: AtomicU64,
     pid: AtomicU32,
     generation: AtomicU32,
-    nr: AtomicU32,
+    kind: AtomicU32,
     flags: AtomicU32,
 }
 
@@ -75,11 +74,7 @@ impl Scoreboard {
         line.flags.store(0, Ordering::Relaxed);
         line.generation.store(generation, Ordering::Relaxed);
         line.forker.store(forker.map_or(0, |forker| forker.0), Ordering::Relaxed);
-        let nr = match kind {
-            Kind::Mold => MOLD,
-            Kind::Worker(nr) => nr,
-        };
-        line.nr.store(nr, Ordering::Relaxed);
+        line.kind.store(kind.code(), Ordering::Relaxed);
         line.token.store(token.0, Ordering::Release);
     }
 
@@ -169,6 +164,12 @@ impl Line {
         self.deadline.store(at, Ordering::Relaxed);
     }
 
+    /// Moves the child's deadline; one that has none gets none.
+    pub fn extend_deadline(&self, time: Millis) {
+        let later = |deadline| (deadline != 0).then(|| deadline + time);
+        let _ = self.deadline.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+    }
+
     /// How many requests the child has served.
     #[must_use]
     pub fn requests(&self) -> u64 {
@@ -236,7 +237,7 @@ impl Line {
 
     fn is_live_worker(&self, now: Millis) -> bool {
         self.token.load(Ordering::Acquire) != 0
-            && self.nr.load(Ordering::Relaxed) != MOLD
+            && matches!(Kind::from_code(self.kind.load(Ordering::Relaxed)), Kind::Worker(_))
             && self.is_ready()
             && self.deadline() > now
     }
@@ -266,7 +267,7 @@ mod tests {
     fn only_ready_workers_within_their_deadline_are_live() {
         let board = Scoreboard::new(4).unwrap();
         for slot in 0..4 {
-            let kind = if slot == 0 { Kind::Mold } else { Kind::Worker(slot) };
+            let kind = [Kind::Mold, Kind::Worker(0), Kind::Worker(1), Kind::Worker(2)][slot as usize];
             board.assign(slot, Token(u64::from(slot) + 1), kind, 0, None);
             board.line(slot).set_deadline(if slot == 1 { 50 } else { 200 });
             if slot != 2 {

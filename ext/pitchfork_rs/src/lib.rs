@@ -20,6 +20,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     ruby_api::mem_info::init(ruby, module)?;
     ruby_api::native_monitor::init(ruby, module)?;
     ruby_api::request_handler::init(ruby, module)?;
+    ruby_api::request_timeout::init(ruby, module)?;
     ruby_api::stream::init(ruby, module)?;
     ruby_api::worker::init(ruby, module)?;
     Ok(())

@@ -40,6 +40,14 @@ module PitchforkRs
           end
         end
 
+        # The name of a signal, or what gives one for a pid.
+        def signal
+          by_pid = hook(:pid)
+          new("the name of a signal, such as :KILL, or #{by_pid.wanted}", nil_resets: true) do |value|
+            by_pid.accept?(value) || (value.is_a?(Symbol) && value != :EXIT && Signal.list.key?(value.name))
+          end
+        end
+
         def refork_limits
           new("an Array of Integers of at least 1, such as [50, 100, 1000], the last of which may be false") do |value|
             next false if !value.is_a?(Array) || value.empty?

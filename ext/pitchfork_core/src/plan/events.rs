@@ -28,7 +28,9 @@ impl Turn<'_> {
             Report::Registered { pid } => {
                 self.learn_pid(token, pid);
                 if let Some(child) = self.state.children.get(token) {
-                    self.log(Level::Info, format!("{child} registered"));
+                    // Of workers and molds hooks say that they are spawned.
+                    let what = if child.kind == Kind::Service { "spawned" } else { "registered" };
+                    self.log(Level::Info, format!("{child} {what}"));
                 }
             }
             Report::Preparing => {
@@ -64,7 +66,7 @@ impl Turn<'_> {
                 child.deadline = Some(deadline);
             }
             // Nobody waits for it any more, and somebody else may have its number by now.
-            Stage::Abandoned => self.kill(token),
+            Stage::Abandoned => self.kill(token, Kill::Kill),
             // A mold that prepares itself does not read its channel.
             Stage::Leaving if child.kind == Kind::Mold => {
                 self.actions.push(Action::Signal { token, pid, kill: Kill::Term });
@@ -82,15 +84,20 @@ impl Turn<'_> {
         child.stage = Stage::Ready;
         child.deadline = None;
         child.ready_at = Some(now);
-        if child.kind == Kind::Mold {
+        let (kind, forker) = (child.kind, child.forker);
+        if !matches!(kind, Kind::Worker(_)) {
             let line = format!("{child} ready");
             self.log(Level::Info, line);
-            if !self.state.listening {
+        }
+        self.state.spawn_errors = 0;
+        self.state.spawn_pause = 0;
+        match kind {
+            Kind::Mold if !self.state.listening => {
                 self.state.listening = true;
                 self.actions.push(Action::Listen);
             }
-        } else if child.forker == self.state.mold {
-            self.state.mold_backoff.succeed();
+            Kind::Worker(_) if forker == self.state.mold => self.state.mold_backoff.succeed(),
+            _ => {}
         }
     }
 
@@ -166,8 +173,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Two lines a worker, so that its successor can be asked for while it is forgotten, and some for molds.
+    /// Two lines a worker, so that its successor can be asked for while it is forgotten, and some for the others.
     fn max_workers(&self) -> u32 {
-        self.state.settings.slots.saturating_sub(super::MOLD_SLOTS) / 2
+        self.state.settings.slots.saturating_sub(super::OTHER_SLOTS) / 2
     }
 }

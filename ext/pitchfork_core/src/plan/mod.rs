@@ -9,6 +9,7 @@
 
 mod events;
 mod molds;
+mod service;
 mod shutdown;
 mod terms;
 mod workers;
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::children::{Child, Children, Kind, Millis, Pid, Stage, Token};
 use crate::message::Report;
-use crate::refork::Backoff;
+use crate::refork::{Backoff, STABLE_AFTER, spacing};
 pub use terms::{Action, Event, Kill, Level, Settings, Signal, View};
 
 /// A mold that has not booted its application by then is given up.
@@ -37,8 +38,8 @@ pub const SUSPENDED: Millis = 5_000;
 const SPAWNS_IN_FLIGHT: usize = 2;
 /// So many times in a row the monitor may fail to fork a mold before it gives up.
 const MAX_BOOT_FORK_FAILURES: u32 = 5;
-/// Lines of the scoreboard beyond those for workers: the mold, a candidate, and old ones that are leaving.
-const MOLD_SLOTS: u32 = 8;
+/// Lines of the scoreboard beyond those for workers: the mold, a candidate, the service, and old ones that are leaving.
+const OTHER_SLOTS: u32 = 10;
 
 /// Whether the server is on its way up, or on its way down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,11 @@ pub struct State {
     mold_backoff: Backoff,
     boot_fork_failures: u32,
     worker_backoffs: BTreeMap<u32, Backoff>,
+    service_backoff: Backoff,
+    /// How many children in a row have failed to come up.
+    spawn_errors: u32,
+    /// Until then nobody is asked for, because of those.
+    spawn_pause: Millis,
     passed_over: BTreeSet<Token>,
     listening: bool,
     exit_status: i32,
@@ -128,6 +134,9 @@ impl State {
             mold_backoff: Backoff::default(),
             boot_fork_failures: 0,
             worker_backoffs: BTreeMap::new(),
+            service_backoff: Backoff::default(),
+            spawn_errors: 0,
+            spawn_pause: 0,
             passed_over: BTreeSet::new(),
             listening: false,
             exit_status: 0,
@@ -193,12 +202,13 @@ impl State {
     #[must_use]
     pub fn next_wake(&self, now: Millis) -> Option<Millis> {
         let deadlines = self.children.iter().filter_map(|child| child.deadline);
-        let pauses = self.worker_backoffs.values().chain([&self.mold_backoff]).map(Backoff::not_before);
+        let backoffs = self.worker_backoffs.values().chain([&self.mold_backoff, &self.service_backoff]);
+        let pauses = backoffs.map(Backoff::not_before).chain([self.spawn_pause]);
         deadlines.chain(pauses).filter(|&at| at > now).min()
     }
 
-    fn is_outdated(&self, worker: &Child) -> bool {
-        self.mold.is_some() && worker.forker != self.mold
+    fn is_outdated(&self, child: &Child) -> bool {
+        self.mold.is_some() && child.forker != self.mold
     }
 }
 
@@ -225,6 +235,7 @@ impl Turn<'_> {
             self.start_queued_refork();
             self.prove_candidate();
             self.dismiss_outdated();
+            self.keep_service();
             self.fill_vacancies();
         }
         // Not `else`: looking for a mold in vain ends the server.
@@ -288,6 +299,36 @@ impl Turn<'_> {
         match child.kind {
             Kind::Worker(nr) => self.account_for_worker(child, nr),
             Kind::Mold => self.account_for_mold(child),
+            Kind::Service => self.account_for_service(child),
+        }
+        // A promotion of which nothing came is no failure to spawn: the worker was busy, or refused.
+        let was_forked = child.pid.is_some() || child.kind != Kind::Mold;
+        if child.ready_at.is_none() && child.stage != Stage::Leaving && was_forked {
+            self.count_spawn_error();
+        }
+    }
+
+    /// Each child has its own pauses, but many that fail together must not become a storm of forks either.
+    fn count_spawn_error(&mut self) {
+        self.state.spawn_errors = self.state.spawn_errors.saturating_add(1);
+        let errors = self.state.spawn_errors;
+        self.state.spawn_pause = self.now + spacing(errors, self.state.wanted);
+        if self.state.settings.max_spawn_errors.is_some_and(|most| errors > most) {
+            self.give_up(&format!(
+                "{errors} consecutive failures to spawn children, aborting - is a hook broken that runs in new children?"
+            ));
+        }
+    }
+
+    fn may_spawn(&self) -> bool {
+        self.now >= self.state.spawn_pause
+    }
+
+    /// Whether a child never came up, or not for long.
+    fn has_failed(&self, child: &Child) -> bool {
+        match child.ready_at {
+            None => child.stage != Stage::Leaving,
+            Some(at) => child.is_ready() && self.now < at + STABLE_AFTER,
         }
     }
 
@@ -300,14 +341,14 @@ impl Turn<'_> {
         self.actions.push(Action::Dismiss { token, drain });
     }
 
-    fn kill(&mut self, token: Token) {
+    fn kill(&mut self, token: Token, kill: Kill) {
         let Some(child) = self.state.children.get_mut(token) else { return };
         let Some(pid) = child.pid else { return };
         if child.stage != Stage::Abandoned {
             child.stage = Stage::Killed;
         }
         child.deadline = Some(self.now + KILL_TIMEOUT);
-        self.actions.push(Action::Signal { token, pid, kill: Kill::Kill });
+        self.actions.push(Action::Signal { token, pid, kill });
     }
 
     fn enforce_deadlines(&mut self) {
@@ -327,10 +368,13 @@ impl Turn<'_> {
                     self.log(Level::Error, format!("{child} timed out during spawn, abandoning"));
                     self.abandon(token);
                 }
-                (Stage::Killed | Stage::Abandoned, _) => self.kill(token),
+                (Stage::Killed | Stage::Abandoned, _) => self.kill(token, Kill::Kill),
                 (_, Some(_)) => {
+                    if child.kind != Kind::Mold {
+                        self.actions.push(Action::HardTimeout(child.clone()));
+                    }
                     self.log(Level::Error, line);
-                    self.kill(token);
+                    self.kill(token, Kill::Overdue);
                 }
             }
         }

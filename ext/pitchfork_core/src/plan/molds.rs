@@ -77,6 +77,7 @@ impl Turn<'_> {
         let Some(mold) = self.state.children.get(candidate.token).filter(|mold| mold.is_ready()) else { return };
         match candidate.proof {
             _ if self.state.wanted == 0 => self.install(candidate.token),
+            Proof::Owed if !self.may_spawn() => {}
             Proof::Owed => {
                 let generation = mold.generation;
                 if let Some(nr) = self.next_vacancy() {
@@ -90,7 +91,7 @@ impl Turn<'_> {
             }
             Proof::Vacating(nr) => {
                 let generation = mold.generation;
-                if self.is_vacant(nr) {
+                if self.is_vacant(nr) && self.may_spawn() {
                     self.ask_for_proof(candidate.token, generation, nr);
                 }
             }
@@ -105,7 +106,7 @@ impl Turn<'_> {
     }
 
     fn ask_for_proof(&mut self, mold: Token, generation: u32, nr: u32) {
-        match self.spawn(mold, generation, nr) {
+        match self.spawn(mold, generation, Kind::Worker(nr)) {
             Some(worker) => self.note_proof(Proof::Asked(worker)),
             None => self.note_proof(Proof::Owed),
         }

@@ -57,7 +57,7 @@ impl Turn<'_> {
             let (forker, generation) = (mold.token, mold.generation);
             // Those that are leaving still hold theirs.
             let held = self.state.children.workers().filter_map(Child::occupies).max();
-            self.spawn(forker, generation, held.map_or(0, |nr| nr + 1));
+            self.spawn(forker, generation, Kind::Worker(held.map_or(0, |nr| nr + 1)));
         }
     }
 

@@ -1,6 +1,6 @@
 //! What goes into the plan, and what comes out of it.
 
-use crate::children::{Child, Millis, Pid, Token};
+use crate::children::{Child, Kind, Millis, Pid, Token};
 use crate::message::Report;
 
 /// What the plan has to know from the configuration.
@@ -14,6 +14,10 @@ pub struct Settings {
     pub spawn_timeout: Millis,
     /// How many workers may be missing while they are replaced; `None` means a tenth of them, rounded up.
     pub max_unavailable: Option<u32>,
+    /// Whether there shall be a service.
+    pub service: bool,
+    /// More failures in a row to bring a child up end the server; `None` for never.
+    pub max_spawn_errors: Option<u32>,
     /// How many lines the scoreboard has.
     pub slots: u32,
 }
@@ -68,6 +72,8 @@ pub enum Kill {
     Int,
     /// `SIGTERM`.
     Term,
+    /// What the operator wants to be sent first to a child that missed its deadline.
+    Overdue,
     /// `SIGKILL`.
     Kill,
 }
@@ -93,17 +99,17 @@ pub enum Action {
         /// Its line on the scoreboard.
         slot: u32,
     },
-    /// Have a mold fork a worker.
+    /// Have a mold fork a worker or the service.
     Spawn {
         /// The mold.
         forker: Token,
         /// Names the spawn.
         token: Token,
-        /// The worker's line on the scoreboard.
+        /// The child's line on the scoreboard.
         slot: u32,
-        /// The worker's number.
-        nr: u32,
-        /// The worker's generation.
+        /// What the child is for.
+        kind: Kind,
+        /// The child's generation.
         generation: u32,
     },
     /// Have a worker fork a mold.
@@ -148,6 +154,8 @@ pub enum Action {
         /// Its line on the scoreboard.
         slot: u32,
     },
+    /// Run the hook for a child that is about to be killed because it missed its deadline.
+    HardTimeout(Child),
     /// Run the hook for a child that was reaped.
     Departed(Child),
     /// This mold is now the one that workers come from; workers of other molds are outdated.

@@ -1,7 +1,6 @@
 //! Keeping the wanted number of workers, all of them forked from the current mold.
 
 use super::{Action, Child, Kind, Level, Proof, SPAWNS_IN_FLIGHT, Stage, Token, Turn};
-use crate::refork::STABLE_AFTER;
 
 impl Turn<'_> {
     pub(super) fn dismiss_surplus(&mut self) {
@@ -37,22 +36,23 @@ impl Turn<'_> {
     pub(super) fn fill_vacancies(&mut self) {
         let Some(mold) = self.state.mold().filter(|mold| mold.is_ready()) else { return };
         let (forker, generation) = (mold.token, mold.generation);
-        let in_flight = |worker: &&Child| worker.stage == Stage::Requested && worker.forker == Some(forker);
-        let mut room = SPAWNS_IN_FLIGHT.saturating_sub(self.state.children.workers().filter(in_flight).count());
-        while room > 0 {
-            let Some(nr) = self.next_vacancy() else { return };
-            if self.spawn(forker, generation, nr).is_none() {
-                return;
-            }
-            room -= 1;
-        }
+        while self.may_ask(forker)
+            && let Some(nr) = self.next_vacancy()
+            && self.spawn(forker, generation, Kind::Worker(nr)).is_some()
+        {}
     }
 
-    pub(super) fn spawn(&mut self, forker: Token, generation: u32, nr: u32) -> Option<Token> {
-        let worker = self.enter(Kind::Worker(nr), generation, Some(forker), self.state.settings.spawn_timeout)?;
-        self.log(Level::Info, format!("{worker} spawning..."));
-        self.actions.push(Action::Spawn { forker, token: worker.token, slot: worker.slot, nr, generation });
-        Some(worker.token)
+    /// Whether a mold can take one more order, and the last failures are long enough ago.
+    pub(super) fn may_ask(&self, mold: Token) -> bool {
+        let in_flight = |child: &&Child| child.stage == Stage::Requested && child.forker == Some(mold);
+        self.may_spawn() && self.state.children.iter().filter(in_flight).count() < SPAWNS_IN_FLIGHT
+    }
+
+    pub(super) fn spawn(&mut self, forker: Token, generation: u32, kind: Kind) -> Option<Token> {
+        let child = self.enter(kind, generation, Some(forker), self.state.settings.spawn_timeout)?;
+        self.log(Level::Info, format!("{child} spawning..."));
+        self.actions.push(Action::Spawn { forker, token: child.token, slot: child.slot, kind, generation });
+        Some(child.token)
     }
 
     /// The lowest wanted number that nobody holds, that is not kept for a candidate's proof, and whose last holder
@@ -80,11 +80,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn account_for_worker(&mut self, worker: &Child, nr: u32) {
-        let failed = match worker.ready_at {
-            None => worker.stage != Stage::Leaving,
-            Some(at) => worker.is_ready() && self.now < at + STABLE_AFTER,
-        };
-        if failed {
+        if self.has_failed(worker) {
             self.state.worker_backoffs.entry(nr).or_default().fail(self.now);
         } else {
             self.state.worker_backoffs.remove(&nr);

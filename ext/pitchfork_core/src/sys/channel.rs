@@ -105,7 +105,7 @@ impl From<OwnedFd> for Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::children::Token;
+    use crate::children::{Kind, Token};
     use crate::message::{Order, Report};
 
     fn take(channel: &Channel) -> (Vec<u8>, Option<OwnedFd>) {
@@ -129,7 +129,7 @@ mod tests {
     fn a_descriptor_travels_beside_a_message() {
         let (monitor, mold) = Channel::pair().unwrap();
         let (ours, theirs) = Channel::pair().unwrap();
-        let order = Order::Spawn { token: Token(1), nr: 0, slot: 0, generation: 0 };
+        let order = Order::Spawn { token: Token(1), kind: Kind::Worker(0), slot: 0, generation: 0 };
         monitor.send(&order.encode(), Some(theirs.as_fd())).unwrap();
         drop(theirs);
         let (_, descriptor) = take(&mold);

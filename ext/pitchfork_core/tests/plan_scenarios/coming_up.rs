@@ -35,7 +35,7 @@ fn a_boot_that_hangs_ends_the_server() {
     let (mut server, mold) = Server::started(2);
     server.fork(mold);
     let decided = server.wait(BOOT_TIMEOUT);
-    assert_eq!(decided.signalled(Kill::Kill), [mold]);
+    assert_eq!(decided.signalled(Kill::Overdue), [mold]);
     assert_eq!(server.exit(mold).exit(), Some(1));
 }
 
@@ -54,7 +54,7 @@ fn a_mold_that_never_finishes_preparing_is_killed() {
     let (mut server, mold) = Server::started(2);
     server.fork(mold);
     server.say(mold, Report::Preparing);
-    assert_eq!(server.wait(PREPARE_TIMEOUT).signalled(Kill::Kill), [mold]);
+    assert_eq!(server.wait(PREPARE_TIMEOUT).signalled(Kill::Overdue), [mold]);
 }
 
 #[test]

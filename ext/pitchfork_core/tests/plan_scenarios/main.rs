@@ -5,6 +5,7 @@
 mod coming_up;
 mod reforks;
 mod server;
+mod service;
 mod shutting_down;
 mod without_a_mold;
 mod workers;

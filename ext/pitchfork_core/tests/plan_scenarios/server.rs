@@ -46,7 +46,7 @@ impl Decided {
     /// The workers asked for: number, token, and of whom.
     pub fn spawns(&self) -> Vec<(u32, Token, Token)> {
         let spawn = |action: &Action| match *action {
-            Action::Spawn { forker, token, nr, .. } => Some((nr, token, forker)),
+            Action::Spawn { forker, token, kind: Kind::Worker(nr), .. } => Some((nr, token, forker)),
             _ => None,
         };
         self.0.iter().filter_map(spawn).collect()
@@ -119,8 +119,14 @@ impl Server {
             hard_timeout: HARD_TIMEOUT,
             spawn_timeout: SPAWN_TIMEOUT,
             max_unavailable,
-            slots: 2 * (workers + 1) + 8,
+            service: false,
+            max_spawn_errors: None,
+            slots: 2 * (workers + 1) + 10,
         };
+        Self::of(settings)
+    }
+
+    pub fn of(settings: Settings) -> Self {
         Self { state: State::new(settings), board: Board::default(), now: 1_000, next_pid: 100 }
     }
 

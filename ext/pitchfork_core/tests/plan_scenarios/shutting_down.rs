@@ -23,7 +23,7 @@ fn who_does_not_finish_is_killed() {
     let (mold, worker) = (server.mold(), server.worker(0));
     server.signal(Signal::Quit);
     server.exit(mold);
-    assert_eq!(server.wait(HARD_TIMEOUT).signalled(Kill::Kill), [worker]);
+    assert_eq!(server.wait(HARD_TIMEOUT).signalled(Kill::Overdue), [worker]);
     assert_eq!(server.exit(worker).exit(), Some(0));
 }
 
@@ -41,7 +41,7 @@ fn an_interrupt_overtakes_a_graceful_shutdown() {
     let (mold, worker) = (server.mold(), server.worker(0));
     server.signal(Signal::Term);
     assert_eq!(server.signal(Signal::Int).signalled(Kill::Int), [mold, worker]);
-    assert_eq!(server.wait(2_000).signalled(Kill::Kill), [mold, worker]);
+    assert_eq!(server.wait(2_000).signalled(Kill::Overdue), [mold, worker]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use pitchfork_core::children::Stage;
 use pitchfork_core::message::Report;
-use pitchfork_core::plan::{Event, Kill, Signal};
+use pitchfork_core::plan::{Action, Event, Kill, Settings, Signal};
 
 use crate::server::{HARD_TIMEOUT, SPAWN_TIMEOUT, Server};
 
@@ -32,7 +32,9 @@ fn an_overdue_worker_is_killed_until_it_is_dead() {
     let mut server = Server::serving(2);
     let worker = server.worker(0);
     server.board.deadlines.insert(server.slot(worker), server.now + 500);
-    assert_eq!(server.wait(1_000).signalled(Kill::Kill), [worker]);
+    let decided = server.wait(1_000);
+    assert!(decided.0.iter().any(|action| matches!(action, Action::HardTimeout(child) if child.token == worker)));
+    assert_eq!(decided.signalled(Kill::Overdue), [worker], "first with the signal that the operator wants");
     assert_eq!(server.wait(6_000).signalled(Kill::Kill), [worker]);
     server.board.deadlines.clear();
     assert_eq!(server.exit(worker).spawn().0, 0);
@@ -43,7 +45,7 @@ fn a_worker_that_has_lost_its_channel_must_go() {
     let mut server = Server::serving(2);
     let worker = server.worker(0);
     server.step(Event::Closed(worker));
-    assert_eq!(server.wait(HARD_TIMEOUT).signalled(Kill::Kill), [worker]);
+    assert_eq!(server.wait(HARD_TIMEOUT).signalled(Kill::Overdue), [worker]);
 }
 
 #[test]
@@ -51,7 +53,7 @@ fn a_child_that_hangs_in_a_fork_callback_is_killed() {
     let mut server = Server::serving(1);
     let (_, token, _) = server.exit(server.worker(0)).spawn();
     server.fork(token);
-    assert_eq!(server.wait(SPAWN_TIMEOUT).signalled(Kill::Kill), [token]);
+    assert_eq!(server.wait(SPAWN_TIMEOUT).signalled(Kill::Overdue), [token]);
 }
 
 #[test]
@@ -129,5 +131,78 @@ fn a_stopped_machine_is_no_reason_to_kill_anybody() {
     assert!(server.step(Event::Tick).signalled(Kill::Kill).is_empty());
     server.board.deadlines.clear();
     assert!(server.wait(SPAWN_TIMEOUT - 500).signalled(Kill::Kill).is_empty());
-    assert_eq!(server.wait(500).signalled(Kill::Kill), [token], "the rest of its time still counts");
+    assert_eq!(server.wait(500).signalled(Kill::Overdue), [token], "the rest of its time still counts");
+}
+
+#[test]
+fn many_that_fail_together_are_spaced_out_until_one_comes_up() {
+    let (mut server, mold) = Server::started(8);
+    let mut asked = server.come_up(mold).spawns();
+    for _ in 0..100 {
+        while let Some((_, token, _)) = asked.pop() {
+            server.fork(token);
+            server.exit(token);
+        }
+        asked = server.wait(100).spawns();
+    }
+    let mut in_ten_seconds = 0;
+    for _ in 0..100 {
+        while let Some((_, token, _)) = asked.pop() {
+            in_ten_seconds += 1;
+            server.fork(token);
+            server.exit(token);
+        }
+        asked = server.wait(100).spawns();
+    }
+    assert!((5..=20).contains(&in_ten_seconds), "{in_ten_seconds} forks in ten seconds");
+}
+
+#[test]
+fn too_many_failures_in_a_row_end_the_server() {
+    let settings = Settings {
+        workers: 1,
+        hard_timeout: HARD_TIMEOUT,
+        spawn_timeout: SPAWN_TIMEOUT,
+        max_unavailable: None,
+        service: false,
+        max_spawn_errors: Some(2),
+        slots: 12,
+    };
+    let mut server = Server::of(settings);
+    let mold = server.step(Event::Start).boot().unwrap();
+    let mut token = server.come_up(mold).spawn().1;
+    for _ in 0..2 {
+        server.fork(token);
+        server.exit(token);
+        token = server.wait(1_000).spawn().1;
+    }
+    server.fork(token);
+    let decided = server.exit(token);
+    assert!(decided.logged("3 consecutive failures to spawn children, aborting"));
+    assert_eq!(decided.dismissed(), [mold]);
+    assert_eq!(server.exit(mold).exit(), Some(1));
+}
+
+#[test]
+fn a_success_in_between_is_no_failure_in_a_row() {
+    let mut server = Server::of(Settings {
+        workers: 2,
+        hard_timeout: HARD_TIMEOUT,
+        spawn_timeout: SPAWN_TIMEOUT,
+        max_unavailable: None,
+        service: false,
+        max_spawn_errors: Some(1),
+        slots: 14,
+    });
+    let mold = server.step(Event::Start).boot().unwrap();
+    let asked = server.come_up(mold).spawns();
+    let (mut broken, mut sound) = (asked[0].1, asked[1].1);
+    for _ in 0..4 {
+        server.fork(broken);
+        server.exit(broken);
+        server.come_up(sound);
+        broken = server.wait(1_000).spawn().1;
+        sound = server.exit(sound).spawn().1;
+    }
+    assert_eq!(server.state.phase(), pitchfork_core::plan::Phase::Running);
 }

@@ -4,6 +4,7 @@ use pitchfork_core::children::{Kind, Millis, Stage, Token};
 use pitchfork_core::plan::{
     Action, BOOT_TIMEOUT, Event, INT_TIMEOUT, KILL_TIMEOUT, Kill, Level, PREPARE_TIMEOUT, Phase, SUSPENDED, View,
 };
+use pitchfork_core::refork::spacing;
 
 use crate::watch::rate;
 use crate::world::World;
@@ -24,13 +25,17 @@ impl World {
         match *action {
             Action::Boot { .. } => self.check_boot(),
             Action::Promote { forker, generation, .. } => self.check_promotion(forker, generation),
-            Action::Spawn { forker, nr, generation, .. } => self.check_spawn(forker, nr, generation),
+            Action::Spawn { forker, token, kind, generation, .. } => {
+                self.check_spawn(forker, kind, generation);
+                self.watch.spawned.insert(token);
+            }
             Action::Disown { slot } => {
                 let token = self.board.line(slot).token;
                 if let (Event::Tick, Some(token), true) = (event, token, self.is_running()) {
                     self.check_patience(token);
                 }
                 self.watch.disowned.extend(token);
+                self.note_end(token);
             }
             Action::Current(mold) => self.check_replacement(mold),
             Action::Listen => {
@@ -40,6 +45,7 @@ impl World {
             }
             Action::Signal { token, kill, .. } => self.check_signal(token, kill),
             Action::Log(level, ref line) => {
+                self.watch.spawn_limit_passed |= line.contains("consecutive failures to spawn");
                 if line.contains("can't refork") {
                     self.watch.refork_owed = false;
                 }
@@ -48,7 +54,14 @@ impl World {
                 }
             }
             Action::Exit(status) => self.check_exit(status),
-            Action::Forget { .. } | Action::Dismiss { .. } | Action::Departed(_) | Action::StopListening => {}
+            Action::HardTimeout(ref child) => {
+                if child.kind == Kind::Mold {
+                    self.violated("the hook for a hard timeout is called for a mold");
+                }
+                self.check_patience(child.token);
+            }
+            Action::Forget { token, .. } => self.note_end(Some(token)),
+            Action::Dismiss { .. } | Action::Departed(_) | Action::StopListening => {}
         }
     }
 
@@ -73,7 +86,7 @@ impl World {
         // Its own deadline may strike in the same step.
         let fit = self.state.children().get(forker).is_some_and(|worker| {
             matches!(worker.stage, Stage::Ready | Stage::Killed)
-                && worker.kind != Kind::Mold
+                && matches!(worker.kind, Kind::Worker(_))
                 && worker.generation + 1 == generation
                 && self.board.fork_safe(worker.slot)
         });
@@ -98,30 +111,40 @@ impl World {
         }
     }
 
-    fn check_spawn(&mut self, forker: Token, nr: u32, generation: u32) {
+    fn check_spawn(&mut self, forker: Token, kind: Kind, generation: u32) {
         self.check_start();
         let now = self.now;
-        if rate(self.watch.spawns.entry(nr).or_default(), now) > TRIES_A_SECOND {
-            self.violated(&format!("the plan spins: worker {nr} is tried too often"));
+        if rate(self.watch.spawns.entry(kind.code()).or_default(), now) > TRIES_A_SECOND {
+            self.violated(&format!("the plan spins: {kind} is tried too often"));
+        }
+        let too_early = now < self.watch.failed_at + spacing(self.watch.spawn_failures, self.state.wanted());
+        if self.watch.spawn_failures > 0 && too_early && self.is_running() {
+            self.violated("many that fail together become a storm of forks");
         }
         let mold = self.state.children().get(forker).filter(|mold| mold.is_ready() || !self.is_running());
         if mold.is_none_or(|mold| mold.kind != Kind::Mold || mold.generation != generation) {
-            self.violated("a worker is asked of somebody who is no mold");
+            self.violated(&format!("a {kind} is asked of somebody who is no mold"));
         }
-        if nr >= self.state.wanted() && self.is_running() {
-            self.violated("a worker is asked for that nobody wants");
+        let wanted = match kind {
+            Kind::Worker(nr) => nr < self.state.wanted(),
+            Kind::Service => self.settings.service,
+            Kind::Mold => false,
+        };
+        if !wanted && (self.is_running() || kind == Kind::Service) {
+            self.violated(&format!("a {kind} is asked for that nobody wants"));
         }
-        let holder = self.processes.values().find(|process| {
-            process.kind == Kind::Worker(nr) && !process.dead && self.watch.adopted.contains(&process.token)
-        });
+        let holder = self
+            .processes
+            .values()
+            .find(|process| process.kind == kind && !process.dead && self.watch.adopted.contains(&process.token));
         if let Some(holder) = holder {
-            self.violated(&format!("{:?} still lives and its number {nr} is given away", holder.token));
+            self.violated(&format!("{:?} still lives and its place as {kind} is given away", holder.token));
         }
         let ordered = self
             .state
             .children()
-            .workers()
-            .filter(|worker| worker.stage == Stage::Requested && worker.forker == Some(forker));
+            .iter()
+            .filter(|child| child.stage == Stage::Requested && child.forker == Some(forker));
         if ordered.count() > ORDERS {
             self.violated("a mold is overloaded with orders");
         }
@@ -148,7 +171,7 @@ impl World {
         if self.watch.quiet {
             self.violated(&format!("{kill:?} is sent though all is well"));
         }
-        if kill != Kill::Kill {
+        if !matches!(kill, Kill::Overdue | Kill::Kill) {
             self.violated("a child is interrupted though the server runs");
         }
         if !self.watch.disowned.contains(&token) {
@@ -210,7 +233,7 @@ impl World {
             self.violated(&format!("{process:?} outlives the server"));
         }
         let no_mold = self.watch.boot_failed || self.watch.boot_fork_failures >= MAX_BOOT_FORK_FAILURES;
-        let gave_up = no_mold || self.watch.deaf_listeners;
+        let gave_up = no_mold || self.watch.deaf_listeners || self.watch.spawn_limit_passed;
         match status {
             0 if self.watch.shutdown_since.is_some() => {}
             1 if gave_up => self.counts.give_ups += 1,

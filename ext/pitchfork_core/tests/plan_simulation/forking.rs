@@ -12,7 +12,7 @@ const PATIENCE: Millis = 5_000;
 impl World {
     pub fn obey(&mut self, process: &Process, order: Order) {
         let (token, kind, slot) = match order {
-            Order::Spawn { token, nr, slot, .. } => (token, Kind::Worker(nr), slot),
+            Order::Spawn { token, kind, slot, .. } => (token, kind, slot),
             Order::Promote { token, slot, .. } => (token, Kind::Mold, slot),
             Order::Leave { drain } => {
                 self.write_deadline(process, 0);

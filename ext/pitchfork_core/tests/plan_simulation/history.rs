@@ -42,7 +42,9 @@ pub fn play(seed: u64) -> Counts {
         hard_timeout: rng.between(1_000, 20_000),
         spawn_timeout: rng.between(500, 6_000),
         max_unavailable: if rng.chance(500) { None } else { Some(small(rng.between(0, workers))) },
-        slots: small(2 * room + 8),
+        service: rng.chance(400),
+        max_spawn_errors: if rng.chance(800) { None } else { Some(small(rng.between(1, 40))) },
+        slots: small(2 * room + 10),
     };
     let weather = if rng.chance(100) { Weather::default() } else { Weather::random(&mut rng) };
     let mut world = World::new(settings, rng);

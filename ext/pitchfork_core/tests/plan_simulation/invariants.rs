@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pitchfork_core::children::{Child, Kind, Millis, Stage};
-use pitchfork_core::plan::{Action, Event, INT_TIMEOUT, Phase};
+use pitchfork_core::plan::{Action, Event, INT_TIMEOUT, KILL_TIMEOUT, Phase};
 
 use crate::actions::{LONGEST_PAUSE, TRIES_A_SECOND};
 use crate::process::SLOWEST_DEATH;
@@ -135,6 +135,9 @@ impl World {
         if self.watch.slow_deaths {
             slack += 3 * SLOWEST_DEATH;
         }
+        if self.watch.stubborn {
+            slack += KILL_TIMEOUT;
+        }
         if self.watch.late {
             slack += 4 * self.settings.spawn_timeout;
         }
@@ -154,11 +157,13 @@ impl World {
         let in_place = |child: &Child| match child.kind {
             Kind::Mold => child.is_ready() && Some(child.token) == mold,
             Kind::Worker(nr) => child.is_ready() && child.forker == mold && nr < self.state.wanted(),
+            Kind::Service => child.is_ready() && child.forker == mold && self.settings.service,
         };
         let mut children = self.state.children().iter();
         mold.is_some()
             && children.all(|child| child.stage == Stage::Abandoned || in_place(child))
             && self.missing() == 0
+            && self.state.children().service().is_some() == self.settings.service
             && self.state.is_complete()
             && !self.state.is_reforking()
             && (!self.watch.refork_owed || self.state.wanted() == 0)
@@ -173,7 +178,7 @@ impl World {
             }
         }
         let alive = self.processes.values().filter(|process| !process.dead && !process.is_middle()).count();
-        if alive != self.state.wanted() as usize + 1 {
+        if alive != self.state.wanted() as usize + 1 + usize::from(self.settings.service) {
             self.violated(&format!("{alive} processes are alive"));
         }
     }

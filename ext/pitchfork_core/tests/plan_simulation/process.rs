@@ -221,7 +221,7 @@ impl World {
 
     fn idle(&mut self, process: &Process) {
         let pid = process.pid;
-        let is_worker = process.kind != Kind::Mold;
+        let is_worker = matches!(process.kind, Kind::Worker(_));
         self.write_deadline(process, self.now + self.settings.hard_timeout);
         let order = self.channels.get_mut(&process.token).and_then(|channel| channel.orders.pop_front());
         if let Some(order) = order {
@@ -279,11 +279,13 @@ impl World {
         let Some(process) = self.processes.get(&pid).filter(|process| process.token == token && !process.dead) else {
             return;
         };
-        if kill == Kill::Kill {
+        let hung = process.hung;
+        let deadly = kill == Kill::Kill || (kill == Kill::Overdue && !self.rng.chance(self.weather.survives_signal));
+        if deadly {
             let slow = self.rng.chance(self.weather.slow_death);
             let delay = if slow { self.rng.between(500, SLOWEST_DEATH) } else { self.rng.between(0, 20) };
             self.schedule(delay, Happening::Die(pid, token));
-        } else if !process.hung {
+        } else if kill != Kill::Overdue && !hung {
             self.leave(pid, false);
         }
     }

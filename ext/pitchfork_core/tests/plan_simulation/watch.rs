@@ -21,12 +21,21 @@ pub struct Watch {
     pub deaf_listeners: bool,
     /// How many molds in a row the monitor could not fork.
     pub boot_fork_failures: u32,
+    /// So many children in a row did not come up that the server had to end.
+    pub spawn_limit_passed: bool,
+    /// How many children of molds in a row did not come up, counted anew, and when the last of them failed.
+    pub spawn_failures: u32,
+    pub failed_at: Millis,
+    /// Children of molds of which nothing was heard yet.
+    pub spawned: BTreeSet<Token>,
     /// Nothing goes wrong any more.
     pub calm: bool,
     /// Nothing needs to be done any more.
     pub quiet: bool,
     /// Some processes took long to die.
     pub slow_deaths: bool,
+    /// Somebody may have outlived the first signal of a kill.
+    pub stubborn: bool,
     /// Some things took longer than they should.
     pub late: bool,
     /// How many molds were asked of workers.
@@ -79,6 +88,7 @@ impl World {
 
     pub fn change_weather(&mut self, weather: Weather) {
         self.watch.slow_deaths |= weather.slow_death > 0;
+        self.watch.stubborn |= weather.survives_signal > 0;
         self.watch.late |= weather.late > 0;
         self.weather = weather;
     }
@@ -121,21 +131,37 @@ impl World {
         }
     }
 
+    /// A child is gone, or given up.
+    pub fn note_end(&mut self, token: Option<Token>) {
+        let Some(token) = token.filter(|token| self.watch.spawned.remove(token)) else { return };
+        let dismissed = self.watch.stages.get(&token).is_some_and(|(stage, _)| *stage == Stage::Leaving);
+        if !dismissed {
+            self.watch.spawn_failures += 1;
+            self.watch.failed_at = self.now;
+        }
+    }
+
     fn note_report(&mut self, token: Token, report: Report) {
         let Some(child) = self.state.children().get(token) else { return };
         if child.pid.is_some() {
             self.watch.known.insert(token);
         }
+        if report == Report::Ready && child.ready_at == Some(self.now) {
+            self.watch.spawned.remove(&token);
+            self.watch.spawn_failures = 0;
+        }
         if report != Report::Ready || !child.is_ready() || !self.watch.adopted.insert(token) {
             return;
         }
         let kind = child.kind;
-        self.watch.proven.extend(child.forker);
+        if let Kind::Worker(_) = kind {
+            self.watch.proven.extend(child.forker);
+        }
         let adopted = &self.watch.adopted;
         let twin = self.processes.values().find(|process| {
             process.kind == kind && process.token != token && process.accepts() && adopted.contains(&process.token)
         });
-        if let (Kind::Worker(_), Some(twin)) = (kind, twin) {
+        if let (Kind::Worker(_) | Kind::Service, Some(twin)) = (kind, twin) {
             self.violated(&format!("{token:?} and {:?} both serve as {kind:?}", twin.token));
         }
     }

@@ -41,6 +41,8 @@ pub struct Weather {
     pub late: u64,
     /// Somebody else reaps a child of the monitor.
     pub stolen: u64,
+    /// An overdue process lives on with the signal that the operator has chosen for it.
+    pub survives_signal: u64,
     /// A killed process takes long to die.
     pub slow_death: u64,
     /// A request leaves its worker unsafe to fork.
@@ -72,6 +74,7 @@ impl Weather {
             cannot_listen: up_to(20),
             late: up_to(60),
             stolen: up_to(200),
+            survives_signal: up_to(500),
             slow_death: up_to(200),
             turn_unsafe: up_to(30),
             condition: up_to(50),

@@ -320,9 +320,9 @@ impl World {
                 self.board.line_mut(slot).booted = true;
                 self.boot(token, slot);
             }
-            Action::Spawn { forker, token, slot, nr, generation } => {
+            Action::Spawn { forker, token, slot, kind, generation } => {
                 self.open(token, slot);
-                self.ask(forker, token, Order::Spawn { token, nr, slot, generation });
+                self.ask(forker, token, Order::Spawn { token, kind, slot, generation });
             }
             Action::Promote { forker, token, slot, generation } => {
                 self.counts.reforks += 1;
@@ -366,7 +366,11 @@ impl World {
                     self.schedule(0, Happening::CannotListen);
                 }
             }
-            Action::Departed(_) | Action::Current(_) | Action::StopListening | Action::Log(..) => {}
+            Action::HardTimeout(_)
+            | Action::Departed(_)
+            | Action::Current(_)
+            | Action::StopListening
+            | Action::Log(..) => {}
         }
     }
 

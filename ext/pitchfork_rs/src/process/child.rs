@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::server::{Server, set_title};
-use super::signals;
+use super::{signals, watcher};
 use crate::ruby_api::info;
 use crate::ruby_api::worker::Worker as WorkerObject;
 use crate::vm::gvl;
@@ -47,6 +47,8 @@ pub struct Settings {
     pub hard_timeout: Millis,
     /// How long a fork and its hooks may take.
     pub spawn_timeout: Millis,
+    /// Whether each child leads a process group of its own.
+    pub setpgid: bool,
     /// Whether a new mold collects garbage before it forks.
     pub mold_prepare: bool,
     /// Limits and switches of the HTTP layer.
@@ -85,7 +87,9 @@ impl Child {
         signals::begin_child(house.monitor);
         let server = house.server;
         server.call(ruby, "trap_child_signals", ())?;
-        if let Err(error) = process::lead_group() {
+        if house.settings.setpgid
+            && let Err(error) = process::lead_group()
+        {
             server.log(ruby, pitchfork_core::plan::Level::Error, &error.to_string());
         }
         let followed = process::follow(house.monitor).map_err(|error| raise(ruby, &error))?;
@@ -113,6 +117,28 @@ impl Child {
         self.line().belongs_to(self.post.token)
     }
 
+    /// Whether a child that has nothing in hand is to end: a signal says so, or nobody counts on it any more.
+    ///
+    /// The user may have trapped the signal that comes at the monitor's death, and an application's subprocess may hold
+    /// a copy of the channel that is closed then.
+    pub fn must_leave(&self, ruby: &Ruby) -> Result<bool, Error> {
+        ruby.thread_check_ints()?;
+        let told = signals::take(libc::SIGTERM) || signals::take(libc::SIGQUIT);
+        if process::is_child_of(self.house.monitor) {
+            return Ok(told || !self.is_wanted());
+        }
+        // Whatever runs at its exit, nobody watches over it any more.
+        watcher::end_soon();
+        Ok(true)
+    }
+
+    /// Logs an order that is none for a child of this kind.
+    pub fn complain(&self, ruby: &Ruby, order: Order) -> Result<(), Error> {
+        let line = format!("{} got an order it cannot carry out: {order:?}", self.name()?);
+        self.house.server.log(ruby, pitchfork_core::plan::Level::Error, &line);
+        Ok(())
+    }
+
     /// Tells the monitor something. `false` if there is nobody to tell.
     pub fn report(&self, ruby: &Ruby, report: Report) -> Result<bool, Error> {
         match self.post.channel.send(&report.encode(), None) {
@@ -135,11 +161,14 @@ impl Child {
         }
     }
 
-    /// Waits for an order, a signal, or the time to give a sign of life.
+    /// Waits for an order, a signal, the monitor's death, or the time to give a sign of life.
     pub fn wait_for_order(&self, ruby: &Ruby) -> Result<(), Error> {
         let timeout = PollTimeout::try_from(self.heartbeat()).unwrap_or(PollTimeout::MAX);
         let channel = self.post.channel.as_fd();
-        gvl::wait(ruby, || poll(&mut [PollFd::new(channel, PollFlags::POLLIN)], timeout)).map(drop)
+        // Where the kernel does not tell of the death, the channel is looked at twice.
+        let death = self.house.death.as_ref().map_or(channel, |death| death.as_fd());
+        let mut watched = [channel, death].map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN));
+        gvl::wait(ruby, || poll(&mut watched, timeout)).map(drop)
     }
 
     /// How often an idle child gives a sign of life.
@@ -157,6 +186,7 @@ impl Child {
         let generation = self.post.generation;
         let role = match self.post.kind {
             Kind::Mold => format!("(gen:{generation}) mold"),
+            Kind::Service => format!("(gen:{generation}) service"),
             Kind::Worker(nr) => format!("(gen:{generation}) worker[{nr}]"),
         };
         set_title(ruby, &role, status);
@@ -167,9 +197,10 @@ impl Child {
         self.object.funcall("to_log", ())
     }
 
-    /// Runs a hook that gets the server and this child.
+    /// Runs a hook that gets the server and this child, and without which this process must not go on: an error in
+    /// it is logged, and becomes an exit.
     pub fn hook(&self, ruby: &Ruby, name: &str) -> Result<(), Error> {
-        self.house.server.hook(ruby, name, (*self.object,))
+        self.house.server.hook_or_end(ruby, name, (*self.object,))
     }
 }
 

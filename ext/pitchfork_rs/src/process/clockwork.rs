@@ -3,7 +3,7 @@
 //! Starting and stopping it are plain stores. The soft deadline is read by this worker's watcher thread, the hard
 //! one, on the scoreboard, by the monitor. While a client is waited for, neither runs.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{OnceLock, RwLock};
 use std::thread::ThreadId;
 
@@ -15,6 +15,10 @@ static LONGEST_WAIT: AtomicU64 = AtomicU64::new(0);
 static SOFT_LIMIT: AtomicU64 = AtomicU64::new(0);
 static HARD_LIMIT: AtomicU64 = AtomicU64::new(0);
 static SOFT_DEADLINE: AtomicU64 = AtomicU64::new(0);
+/// What the application has asked for beyond the limits, for the request in hand.
+static EXTENSION: AtomicU64 = AtomicU64::new(0);
+/// This worker has been found too slow, and is about to end.
+static CONDEMNED: AtomicBool = AtomicBool::new(false);
 /// The thread that serves. A forked child continues on the same thread, under the same name.
 static OWNER: OnceLock<ThreadId> = OnceLock::new();
 static LINE: RwLock<Option<&'static Line>> = RwLock::new(None);
@@ -27,6 +31,7 @@ pub fn set_up(line: &'static Line, soft: Millis, hard: Millis, longest_wait: Mil
     SOFT_LIMIT.store(soft, Ordering::Relaxed);
     HARD_LIMIT.store(hard, Ordering::Relaxed);
     SOFT_DEADLINE.store(0, Ordering::Relaxed);
+    CONDEMNED.store(false, Ordering::Relaxed);
     OWNER.get_or_init(|| std::thread::current().id());
     *LINE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(line);
     stop();
@@ -35,6 +40,7 @@ pub fn set_up(line: &'static Line, soft: Millis, hard: Millis, longest_wait: Mil
 /// The application begins to work on a request.
 pub fn start() {
     let now = clock::monotonic();
+    EXTENSION.store(0, Ordering::Relaxed);
     SOFT_DEADLINE.store(now + SOFT_LIMIT.load(Ordering::Relaxed), Ordering::Release);
     promise(now, 0);
 }
@@ -42,12 +48,28 @@ pub fn start() {
 /// The application has finished with a request, or this idle process is still alive.
 pub fn stop() {
     SOFT_DEADLINE.store(0, Ordering::Release);
+    EXTENSION.store(0, Ordering::Relaxed);
     promise(clock::monotonic(), 0);
 }
 
-/// The request in hand has been found too slow; that need not be found again. The monitor's patience goes on ending.
-pub fn acknowledge() {
+/// The request in hand has been found too slow. That need not be found again; this process makes no promises any more,
+/// so that the monitor's patience ends in time, whatever comes first.
+pub fn condemn() {
     SOFT_DEADLINE.store(0, Ordering::Release);
+    CONDEMNED.store(true, Ordering::Release);
+}
+
+/// Whether this worker must not take another request, since it ends at any moment.
+pub fn is_condemned() -> bool {
+    CONDEMNED.load(Ordering::Acquire)
+}
+
+/// Gives the request in hand more time, on both deadlines.
+pub fn extend(time: Millis) {
+    EXTENSION.fetch_add(time, Ordering::Relaxed);
+    if let Some(line) = *LINE.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        line.extend_deadline(time);
+    }
 }
 
 /// A client is waited for, which takes as long as it takes.
@@ -58,9 +80,12 @@ pub fn await_client() {
     promise(clock::monotonic(), LONGEST_WAIT.load(Ordering::Relaxed));
 }
 
-/// When the request in hand is too slow; 0 while there is none.
+/// When the request in hand is too slow; 0 while there is none, or a client is waited for.
 pub fn soft_deadline() -> Millis {
-    SOFT_DEADLINE.load(Ordering::Acquire)
+    match SOFT_DEADLINE.load(Ordering::Acquire) {
+        0 => 0,
+        deadline => deadline + EXTENSION.load(Ordering::Relaxed),
+    }
 }
 
 /// Stops the clock while a client is waited for. On another thread than the application's own it goes on: that one may
@@ -98,6 +123,10 @@ impl Paused {
 
 /// Tells the monitor by when this process will have given another sign of life.
 fn promise(now: Millis, extra: Millis) {
+    if is_condemned() {
+        return;
+    }
+    let extra = extra + EXTENSION.load(Ordering::Relaxed);
     if let Some(line) = *LINE.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
         line.set_deadline(now + HARD_LIMIT.load(Ordering::Relaxed) + extra);
     }

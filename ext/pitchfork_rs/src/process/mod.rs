@@ -9,6 +9,7 @@ pub mod mold;
 pub mod monitor;
 pub mod prepare;
 pub mod server;
+pub mod service;
 pub mod sibling;
 pub mod signals;
 pub mod watcher;
@@ -22,6 +23,7 @@ use magnus::{Error, Ruby};
 use crate::vm::exit;
 use mold::Mold;
 use server::Server;
+use service::Service;
 use worker::Worker;
 
 /// What a child does.
@@ -30,6 +32,8 @@ pub enum Role {
     Mold(Box<Mold>),
     /// Serves requests.
     Worker(Box<Worker>),
+    /// Runs the user's threads.
+    Service(Box<Service>),
 }
 
 /// What comes after a role.
@@ -45,6 +49,7 @@ impl Role {
         match self {
             Self::Mold(mold) => mold.run(ruby),
             Self::Worker(worker) => worker.run(ruby),
+            Self::Service(service) => service.run(ruby),
         }
     }
 }

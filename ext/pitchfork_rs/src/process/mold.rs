@@ -10,9 +10,10 @@ use pitchfork_core::plan::Level;
 use pitchfork_core::sys::channel::Channel;
 
 use super::child::{Child, House, Post};
+use super::service::Service;
 use super::sibling::{self, Sibling, fork_sibling};
 use super::worker::Worker;
-use super::{Next, Role, prepare, signals};
+use super::{Next, Role, prepare};
 use crate::rack::handler::Handler;
 
 /// A mold that is about to begin.
@@ -53,7 +54,13 @@ impl Mold {
         child.title(ruby, "ready");
         match wait_for_orders(ruby, &child)? {
             Turn::Leave => Ok(Next::Exit(0)),
-            Turn::Fork(post) => Ok(Next::Become(Role::Worker(Box::new(Worker { house: child.house, post, handler })))),
+            Turn::Fork(post) => {
+                let house = child.house;
+                Ok(Next::Become(match post.kind {
+                    Kind::Service => Role::Service(Box::new(Service { house, post })),
+                    _ => Role::Worker(Box::new(Worker { house, post, handler })),
+                }))
+            }
         }
     }
 }
@@ -61,7 +68,8 @@ impl Mold {
 fn load(ruby: &Ruby, child: &Child) -> Result<Handler, Error> {
     let server = child.house.server;
     child.title(ruby, "booting");
-    let app = server.call(ruby, "build_app", ())?;
+    let app = server.call(ruby, "build_app", ());
+    let app = app.map_err(|error| server.fatal(ruby, "the application could not be loaded", error))?;
     Handler::new(ruby, app, server.logger(ruby)?, child.house.settings.rack)
 }
 
@@ -69,16 +77,15 @@ fn load(ruby: &Ruby, child: &Child) -> Result<Handler, Error> {
 fn wait_for_orders(ruby: &Ruby, child: &Child) -> Result<Turn, Error> {
     let mut failures = 0;
     loop {
-        ruby.thread_check_ints()?;
-        if signals::take(libc::SIGTERM) || signals::take(libc::SIGQUIT) || !child.is_wanted() {
+        if child.must_leave(ruby)? {
             return Ok(Turn::Leave);
         }
         child.promise(child.house.settings.hard_timeout);
         match child.next_order(ruby)? {
             None => child.wait_for_order(ruby)?,
             Some((Order::Leave { .. }, _)) => return Ok(Turn::Leave),
-            Some((Order::Spawn { token, nr, slot, generation }, Some(descriptor))) => {
-                let post = post(token, Kind::Worker(nr), generation, slot, descriptor);
+            Some((Order::Spawn { token, kind, slot, generation }, Some(descriptor))) => {
+                let post = post(token, kind, generation, slot, descriptor);
                 match spawn(ruby, child, post)? {
                     Spawned::Here(post) => return Ok(Turn::Fork(post)),
                     Spawned::There => failures = 0,
@@ -92,10 +99,7 @@ fn wait_for_orders(ruby: &Ruby, child: &Child) -> Result<Turn, Error> {
                     return Err(Error::new(ruby.exception_system_exit(), "corrupted mold"));
                 }
             }
-            Some((order, _)) => {
-                let line = format!("{} got an order it cannot carry out: {order:?}", child.name()?);
-                child.house.server.log(ruby, Level::Error, &line);
-            }
+            Some((order, _)) => child.complain(ruby, order)?,
         }
     }
 }
@@ -115,15 +119,16 @@ enum Spawned {
 fn spawn(ruby: &Ruby, child: &Child, post: Post) -> Result<Spawned, Error> {
     let House { server, settings, .. } = &*child.house;
     child.promise(settings.spawn_timeout + sibling::PATIENCE);
-    server.hook(ruby, "before_fork", ())?;
-    let token = post.token;
-    let spawned = match fork_sibling(ruby, &post.channel)? {
+    server.hook_or_end(ruby, "before_fork", ())?;
+    let (token, kind) = (post.token, post.kind);
+    let spawned = match fork_sibling(ruby, child, &post.channel)? {
         Sibling::Child => return Ok(Spawned::Here(post)),
         Sibling::Forked => return Ok(Spawned::There),
         Sibling::NoRoom => Spawned::NoRoom,
         Sibling::Broken => Spawned::Broken,
     };
-    server.log(ruby, Level::Fatal, &format!("{} failed to spawn a worker, retrying", child.name()?));
+    let what = if kind == Kind::Service { "service" } else { "worker" };
+    server.log(ruby, Level::Fatal, &format!("{} failed to spawn a {what}, retrying", child.name()?));
     child.report(ruby, Report::SpawnFailed { token, unsafe_to_fork: false })?;
     Ok(spawned)
 }

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use magnus::{Error, Ruby, Value};
+use magnus::{Error, Ruby, TryConvert, Value};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use pitchfork_core::children::{Child, Kind, Millis, Pid, Token};
 use pitchfork_core::error::Error as CoreError;
@@ -208,9 +208,9 @@ impl Monitor {
     ) -> Result<Option<Role>, Error> {
         match action {
             Action::Boot { token, slot } => return Ok(self.boot(ruby, token, slot, events)),
-            Action::Spawn { forker, token, slot, nr, generation } => {
-                let order = Order::Spawn { token, nr, slot, generation };
-                self.order_child(ruby, forker, token, (slot, Kind::Worker(nr), generation), order, events);
+            Action::Spawn { forker, token, slot, kind, generation } => {
+                let order = Order::Spawn { token, kind, slot, generation };
+                self.order_child(ruby, forker, token, (slot, kind, generation), order, events);
             }
             Action::Promote { forker, token, slot, generation } => {
                 let order = Order::Promote { token, slot, generation };
@@ -228,6 +228,7 @@ impl Monitor {
                 self.scoreboard.revoke(slot);
             }
             Action::Disown { slot } => self.scoreboard.revoke(slot),
+            Action::HardTimeout(child) => self.tell_hard_timeout(ruby, &child)?,
             Action::Departed(child) => self.tell_departure(ruby, &child, status)?,
             Action::Current(mold) => self.scoreboard.set_current_mold(mold),
             Action::Listen => self.listen(ruby, events),
@@ -352,12 +353,30 @@ impl Monitor {
             Kill::Int => libc::SIGINT,
             Kill::Term => libc::SIGTERM,
             Kill::Kill => libc::SIGKILL,
+            Kill::Overdue => self.timeout_signal(ruby, pid),
         };
         match process::kill(pid, number) {
             Ok(()) => {}
             Err(error) if error.errno() == Some(libc::ESRCH) => events.push_back(Event::Vanished(token)),
             Err(error) => self.server.log(ruby, Level::Error, &error.to_string()),
         }
+    }
+
+    /// What the operator wants an overdue child to be sent.
+    fn timeout_signal(&self, ruby: &Ruby, pid: Pid) -> i32 {
+        let number = self.server.call(ruby, "timeout_signal_for", (pid,)).and_then(i32::try_convert);
+        number.unwrap_or_else(|error| {
+            self.server.log_error(ruby, "timeout_signal error", &error);
+            libc::SIGKILL
+        })
+    }
+
+    /// Runs the hook for a child that is about to be killed.
+    fn tell_hard_timeout(&self, ruby: &Ruby, child: &Child) -> Result<(), Error> {
+        let Child { slot, token, kind, generation, pid, .. } = *child;
+        let object = WorkerObject::living(self.scoreboard, slot, token, kind, generation, pid.unwrap_or(0));
+        let object = ruby.obj_wrap(object);
+        self.server.hook_or_log(ruby, "after_worker_hard_timeout", (object,), "after_worker_hard_timeout error")
     }
 
     /// Runs the hook for a child that was reaped.

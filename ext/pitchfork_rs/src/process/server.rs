@@ -1,6 +1,7 @@
 //! The Ruby side of a server: its logger, its hooks, its titles.
 
-use magnus::value::{Opaque, ReprValue};
+use magnus::prelude::*;
+use magnus::value::Opaque;
 use magnus::{ArgList, Error, Ruby, Value};
 use pitchfork_core::plan::Level;
 
@@ -53,6 +54,22 @@ impl Server {
     /// Runs a hook of the configuration, if it is set.
     pub fn hook<A: ArgList>(self, ruby: &Ruby, name: &str, args: A) -> Result<(), Error> {
         self.value(ruby).funcall::<_, _, Value>(format!("run_{name}"), args).map(drop)
+    }
+
+    /// Logs an error that ends this process, and gives the exit that follows. What goes its own way, such as an exit,
+    /// is given back.
+    pub fn fatal(self, ruby: &Ruby, prefix: &str, error: Error) -> Error {
+        if !call::is_application_error(ruby, &error) {
+            return error;
+        }
+        self.log_error(ruby, prefix, &error);
+        let exit = ruby.exception_system_exit().new_instance((1, prefix.to_owned()));
+        exit.map_or_else(|error| error, Error::from)
+    }
+
+    /// Runs a hook without which this process must not go on: an error in it is logged, and becomes an exit.
+    pub fn hook_or_end<A: ArgList>(self, ruby: &Ruby, name: &str, args: A) -> Result<(), Error> {
+        self.hook(ruby, name, args).map_err(|error| self.fatal(ruby, &format!("{name} error"), error))
     }
 
     /// Runs a hook whose errors change nothing: they are logged.

@@ -6,13 +6,16 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use magnus::{Error, Ruby};
+use magnus::prelude::*;
+use magnus::{Error, RModule, Ruby, Value};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pitchfork_core::children::{Millis, Pid};
 use pitchfork_core::message::Report;
 use pitchfork_core::sys::channel::Channel;
 use pitchfork_core::sys::{clock, process};
 
+use super::child::{Child, House};
+use crate::rack::call;
 use crate::vm::fork::{Side, fork, reap};
 use crate::vm::gvl;
 
@@ -27,20 +30,31 @@ pub enum Sibling {
     Child,
     /// This is the old one, and there is a new one.
     Forked,
-    /// The system had no room for one more process.
+    /// It could not be done just now: the system had no room for one more process, or forks were prevented for too long.
     NoRoom,
     /// The middle process did not do its work.
     Broken,
 }
 
-/// Forks a sibling. The middle process says the new one's pid on `channel`, the new one's own, in case the new one
-/// never gets to speak.
-pub fn fork_sibling(ruby: &Ruby, channel: &Channel) -> Result<Sibling, Error> {
-    match fork(ruby) {
+/// Forks a sibling of `child`, this process. The middle process says the new one's pid on `channel`, the new one's own,
+/// in case the new one never gets to speak.
+///
+/// Blocks of `prevent_fork` are waited for, but not for longer than half of what a spawn may take.
+pub fn fork_sibling(ruby: &Ruby, child: &Child, channel: &Channel) -> Result<Sibling, Error> {
+    let House { server, settings, .. } = &*child.house;
+    let lock: RModule = call::module(ruby)?.const_get("ForkLock")?;
+    let patience = std::time::Duration::from_millis(settings.spawn_timeout / 2).as_secs_f64();
+    let locked: bool = lock.funcall("acquire", (server.logger(ruby)?, child.name()?, patience))?;
+    if !locked {
+        return Ok(Sibling::NoRoom);
+    }
+    let sibling = match fork(ruby) {
         Ok(Side::Parent { child: middle }) => await_middle(ruby, middle),
         Ok(Side::Child) => Ok(be_middle(ruby, channel)),
         Err(_) => Ok(Sibling::NoRoom),
-    }
+    };
+    lock.funcall::<_, _, Value>("release", ())?;
+    sibling
 }
 
 /// The middle process: returns only in its child. It runs no exit handlers, since the user does not know of it.
@@ -64,7 +78,7 @@ fn await_middle(ruby: &Ruby, middle: Pid) -> Result<Sibling, Error> {
     let watch = process::watch(middle);
     loop {
         if let Some(status) = reap(ruby, middle)? {
-            let status: Option<i32> = magnus::value::ReprValue::funcall(status, "exitstatus", ())?;
+            let status: Option<i32> = status.funcall("exitstatus", ())?;
             return Ok(match status {
                 Some(0) => Sibling::Forked,
                 Some(TEMPORARY_FAILURE) => Sibling::NoRoom,

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use magnus::typed_data::Obj;
 use magnus::value::Opaque;
 use magnus::{Error, Ruby, Value};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -15,24 +16,25 @@ use pitchfork_core::sys::{clock, process};
 
 use super::child::House;
 use super::clockwork;
+use crate::ruby_api::request_timeout::RequestTimeout;
 use crate::vm::gvl;
 
 /// How long the application may go on after the monitor's death.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Starts the watcher of this worker.
-pub fn start(ruby: &Ruby, house: &House, worker: Value) {
+pub fn start(ruby: &Ruby, house: &House, worker: Value, timeout: Obj<RequestTimeout>) {
     let server = house.server;
     let soft_timeout = house.settings.soft_timeout;
     let mut watch = Watch { monitor: house.monitor, death: house.death.clone(), soft_timeout, is_orphan: false };
-    // The main thread keeps `worker` where it is for as long as this process has this role.
-    let worker = Opaque::from(worker);
+    // The main thread keeps both where they are for as long as this process has this role.
+    let (worker, timeout) = (Opaque::from(worker), Opaque::from(timeout));
     ruby.thread_create_from_fn(move |ruby: &Ruby| -> Result<(), Error> {
         loop {
             // The request may have ended while this thread waited for the GVL.
             if gvl::without(|| watch.wait()).is_some() && is_late(clock::monotonic()) {
-                clockwork::acknowledge();
-                server.call(ruby, "soft_timeout", (ruby.get_inner(worker),))?;
+                clockwork::condemn();
+                server.call(ruby, "soft_timeout", (ruby.get_inner(worker), ruby.get_inner(timeout)))?;
             }
             ruby.thread_check_ints()?;
         }

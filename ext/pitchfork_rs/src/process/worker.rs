@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
+use magnus::typed_data::Obj;
 use magnus::value::ReprValue;
 use magnus::{Error, RHash, Ruby, Value};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -22,6 +23,7 @@ use crate::rack::body::Body;
 use crate::rack::call;
 use crate::rack::connection::Connection;
 use crate::rack::handler::{Handler, Served};
+use crate::ruby_api::request_timeout::RequestTimeout;
 use crate::vm::gvl;
 
 /// A queue that has stayed empty for so long at the end of a drain holds nobody any more: connections that were
@@ -51,9 +53,11 @@ impl Worker {
         let House { server, settings, .. } = &*child.house;
         child.hook(ruby, "after_worker_fork")?;
         server.call(ruby, "trap_leave_signals", ())?;
+        let timeout = ruby.obj_wrap(RequestTimeout::default());
         self.handler.set_env("pitchfork.worker", *child.object)?;
+        self.handler.set_env("pitchfork.timeout", timeout.as_value())?;
         clockwork::set_up(child.line(), settings.soft_timeout, settings.hard_timeout, settings.rack.longest_wait());
-        watcher::start(ruby, &child.house, *child.object);
+        watcher::start(ruby, &child.house, *child.object, timeout);
         child.hook(ruby, "after_worker_ready")?;
         if !child.is_wanted() {
             return Ok(Next::Exit(1));
@@ -62,7 +66,7 @@ impl Worker {
         child.line().set_ready();
         child.report(ruby, Report::Ready)?;
 
-        let mut serving = Serving::new(ruby, child, self.handler)?;
+        let mut serving = Serving::new(ruby, child, self.handler, timeout)?;
         let ended = serving.serve(ruby).and_then(|turn| {
             match turn {
                 Turn::Leave { drain: true } => serving.drain(ruby)?,
@@ -76,6 +80,9 @@ impl Worker {
             let mold = Mold { house: child.house, post, handler: Some(handler) };
             return Ok(Next::Become(Role::Mold(Box::new(mold))));
         }
+        if ended.is_ok() {
+            await_execution(ruby)?;
+        }
         serving.child.house.server.call(ruby, "worker_exit", (*serving.child.object,))?;
         ended.map(|_| Next::Exit(0))
     }
@@ -86,6 +93,8 @@ struct Serving {
     child: Child,
     handler: Handler,
     epoll: Epoll,
+    /// Lives in the handler's template.
+    timeout: Obj<RequestTimeout>,
     /// The listener that gave the last connection; the next one asked is its neighbour.
     cursor: usize,
     condition: Option<Value>,
@@ -93,12 +102,12 @@ struct Serving {
 }
 
 impl Serving {
-    fn new(ruby: &Ruby, child: Child, handler: Handler) -> Result<Self, Error> {
+    fn new(ruby: &Ruby, child: Child, handler: Handler, timeout: Obj<RequestTimeout>) -> Result<Self, Error> {
         let epoll = watch_all(&child).map_err(|error| raise(ruby, &error))?;
         // Kept alive by the configuration.
         let condition: Value = child.house.server.call(ruby, "refork_condition", ())?;
         let condition = (!condition.is_nil()).then_some(condition);
-        Ok(Self { child, handler, epoll, cursor: 0, condition, promoting: false })
+        Ok(Self { child, handler, epoll, timeout, cursor: 0, condition, promoting: false })
     }
 
     fn serve(&mut self, ruby: &Ruby) -> Result<Turn, Error> {
@@ -106,6 +115,7 @@ impl Serving {
         let mut mail = true;
         loop {
             ruby.thread_check_ints()?;
+            await_execution(ruby)?;
             if (mail || self.child.line().take_mail())
                 && let Some(turn) = self.carry_out_orders(ruby)?
             {
@@ -125,6 +135,9 @@ impl Serving {
     }
 
     fn accept(&mut self, ruby: &Ruby) -> Option<Connection> {
+        if clockwork::is_condemned() {
+            return None;
+        }
         let listeners = &self.child.house.listeners;
         for step in 1..=listeners.len() {
             let at = (self.cursor + step) % listeners.len();
@@ -159,10 +172,12 @@ impl Serving {
     fn serve_connection(&mut self, ruby: &Ruby, connection: &Connection) -> Result<(), Error> {
         let child = &self.child;
         let requests = child.line().requests();
+        let timeout = self.timeout;
         let mut begin = |ruby: &Ruby, env: RHash, path: &str| {
             let id: Option<String> = env.get("HTTP_X_REQUEST_ID").and_then(|id| id.funcall("to_s", ()).ok());
             let id = id.map(|id| format!(", request_id: {id}")).unwrap_or_default();
             child.title(ruby, &format!("requests: {requests}, processing: {path}{id}"));
+            timeout.set_env(Some(env));
             Ok(())
         };
         let handler = &mut self.handler;
@@ -174,7 +189,9 @@ impl Serving {
             clockwork::stop();
             return Ok(());
         };
-        if let Served::Called { env, body } = served? {
+        let served = served?;
+        timeout.set_env(None);
+        if let Served::Called { env, body } = served {
             self.child.line().count_request();
             self.after_request(ruby, env)?;
             Body::end_shared(ruby, &body, &connection.socket)?;
@@ -226,10 +243,7 @@ impl Serving {
                         return Ok(Some(Turn::Fork(post)));
                     }
                 }
-                (order, _) => {
-                    let line = format!("{} got an order it cannot carry out: {order:?}", self.child.name()?);
-                    self.child.house.server.log(ruby, Level::Error, &line);
-                }
+                (order, _) => self.child.complain(ruby, order)?,
             }
         }
         Ok(None)
@@ -247,8 +261,8 @@ impl Serving {
         let requests = self.child.line().requests();
         self.child.title(ruby, &format!("requests: {requests}, spawning mold"));
         self.child.promise(settings.spawn_timeout + sibling::PATIENCE);
-        server.hook(ruby, "before_fork", ())?;
-        match fork_sibling(ruby, &post.channel)? {
+        server.hook_or_end(ruby, "before_fork", ())?;
+        match fork_sibling(ruby, &self.child, &post.channel)? {
             Sibling::Child => return Ok(Some(post)),
             Sibling::Forked if by_condition => {
                 let line = format!("{} refork condition met, promoting ourselves", self.child.name()?);
@@ -299,6 +313,15 @@ impl Serving {
     fn title_waiting(&self, ruby: &Ruby) {
         self.child.title(ruby, &format!("requests: {}, waiting", self.child.line().requests()));
     }
+}
+
+/// Returns at once unless this worker was found too slow: then the watcher's thread runs the hooks, and ends this process
+/// with an exception that interrupts this. Nothing else may be begun meanwhile; the monitor does not wait for ever.
+fn await_execution(ruby: &Ruby) -> Result<(), Error> {
+    while clockwork::is_condemned() {
+        gvl::wait(ruby, || std::thread::sleep(Duration::from_secs(1)))?;
+    }
+    Ok(())
 }
 
 /// The mark of the channel among the epoll events; listeners have smaller ones.

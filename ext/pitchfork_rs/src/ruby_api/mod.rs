@@ -7,6 +7,7 @@ pub mod input;
 pub mod mem_info;
 pub mod native_monitor;
 pub mod request_handler;
+pub mod request_timeout;
 pub mod settings;
 pub mod stream;
 pub mod worker;

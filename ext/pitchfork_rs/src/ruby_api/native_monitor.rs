@@ -36,6 +36,7 @@ impl NativeMonitor {
             soft_timeout,
             hard_timeout,
             spawn_timeout,
+            setpgid: fetch(ruby, settings, "setpgid")?,
             mold_prepare: fetch(ruby, settings, "mold_prepare")?,
             rack: rack(ruby, settings)?,
         };
@@ -44,6 +45,8 @@ impl NativeMonitor {
             hard_timeout,
             spawn_timeout,
             max_unavailable: fetch(ruby, settings, "refork_max_unavailable")?,
+            service: fetch(ruby, settings, "service")?,
+            max_spawn_errors: fetch(ruby, settings, "max_consecutive_spawn_errors")?,
             slots: workers.saturating_mul(2).saturating_add(SPARE_LINES),
         };
         let server = Server::new(ruby, server);

@@ -1,11 +1,11 @@
-//! `PitchforkRs::Worker`: what hooks and applications get to know of a process.
+//! `PitchforkRs::Worker`: what hooks and applications get to know of a process, be it a worker, a mold or the service.
 
 use magnus::prelude::*;
 use magnus::{Error, RModule, Ruby, Value, method};
 use pitchfork_core::children::{self, Kind, Pid, Token};
 use pitchfork_core::scoreboard::Scoreboard;
 
-/// One process: a worker or a mold, alive or just departed.
+/// One process, alive or just departed.
 #[magnus::wrap(class = "PitchforkRs::Worker", free_immediately, size)]
 pub struct Worker {
     kind: Kind,
@@ -47,7 +47,7 @@ impl Worker {
     fn nr(&self) -> Option<u32> {
         match self.kind {
             Kind::Worker(nr) => Some(nr),
-            Kind::Mold => None,
+            Kind::Mold | Kind::Service => None,
         }
     }
 
@@ -71,11 +71,11 @@ impl Worker {
     }
 
     fn is_worker(&self) -> bool {
-        !self.is_mold()
+        matches!(self.kind, Kind::Worker(_))
     }
 
-    fn is_service(_rb_self: &Self) -> bool {
-        false
+    fn is_service(&self) -> bool {
+        self.kind == Kind::Service
     }
 
     fn is_ready(&self) -> bool {
@@ -97,10 +97,7 @@ impl Worker {
     }
 
     fn to_log(&self) -> String {
-        match self.kind {
-            Kind::Mold => format!("mold gen={} pid={}", self.generation, self.pid),
-            Kind::Worker(nr) => format!("worker={nr} gen={} pid={}", self.generation, self.pid),
-        }
+        format!("{} gen={} pid={}", self.kind, self.generation, self.pid)
     }
 
     fn inspect(&self) -> String {

@@ -40,6 +40,24 @@ module PitchforkRs
     end
     directive_method :timeout
 
+    # What a process is sent that has missed its last deadline. One that is still there five seconds later is sent
+    # `KILL`.
+    #
+    # @example The backtrace of a Ruby that hangs in native code
+    #   timeout_signal :ABRT
+    #
+    # @overload timeout_signal(name)
+    #   @param name [Symbol] such as `:KILL`, the default
+    # @overload timeout_signal(callable = nil, &block)
+    #   @yieldparam pid [Integer]
+    #   @yieldreturn [Symbol]
+    # @raise [ConfigurationError]
+    def timeout_signal(signal = nil, &block)
+      set[:timeout_signal] = one_of(:timeout_signal, signal, block)
+    end
+    directive_method :timeout_signal
+    setting :timeout_signal, ValueCheck.signal, default: :KILL
+
     # After how many requests a worker becomes the mold of the next generation, for each generation in turn; the last
     # number stands for all later ones, and a `false` at the end for never again. It sets the refork condition.
     #
@@ -73,6 +91,20 @@ module PitchforkRs
               computed: lambda { |set|
                 DEFAULTS[:refork_max_unavailable] || (set[:worker_processes] / 10.0).ceil
               }
+
+    # @!method max_consecutive_spawn_errors(count)
+    #   How many processes in a row may fail to come up. One more ends the server with status 1, after the requests in
+    #   hand. There is no limit by default, and after `nil`: attempts are made at growing intervals, for ever.
+    #   @param count [Integer, nil] at least 1
+    #   @raise [ConfigurationError]
+    directive :max_consecutive_spawn_errors, ValueCheck.integer(1, nil_resets: true)
+
+    # @!method setpgid(separate)
+    #   Whether each process leads a process group of its own, so that a signal to the monitor's group, such as that of
+    #   a terminal, reaches the monitor alone. The default is true.
+    #   @param separate [Boolean]
+    #   @raise [ConfigurationError]
+    directive :setpgid, ValueCheck.boolean, default: true
 
     # @!method mold_prepare(prepare)
     #   Whether a new mold ages its objects and trims its heap before it forks, so that workers share more of its

@@ -1,0 +1,130 @@
+# frozen_string_literal: true
+
+require "support/server"
+
+# What happens in a worker whose request takes too long.
+RSpec.describe "the soft timeout", :server do
+  let(:slow) { <<~RUBY }
+    run lambda { |env|
+      next [200, {}, ["fine"]] unless env["PATH_INFO"] == "/slow"
+
+      Thread.current[:request] = "slow"
+      Thread.current.thread_variable_set(:tenant, 7)
+      sleep 60
+    }
+  RUBY
+
+  def ask_slow(server) = server.raw("GET /slow HTTP/1.1\r\nHost: a\r\nX-Request-Id: r1\r\n\r\n")
+
+  def wait_for_another_worker(server, pid)
+    server.alive_until("another worker") { server.worker&.idle? && server.worker.pid != pid }
+  end
+
+  it "calls after_worker_timeout on another thread, which sees the request's, then before_worker_exit" do
+    server = start(slow, config: <<~'CONFIG')
+      timeout 3
+      after_worker_timeout do |server, worker, info|
+        info.copy_thread_variables!
+        facts = [server.class, worker.nr, info.thread == Thread.main, Thread.current == Thread.main,
+                 info.rack_env["PATH_INFO"], info.rack_env["HTTP_X_REQUEST_ID"], Thread.current[:request],
+                 Thread.current.thread_variable_get(:tenant), info.thread.backtrace.join.include?("sleep")]
+        File.write("notes", facts.join(" ") + "\n", mode: "a")
+      end
+      before_worker_exit { |_, worker| File.write("notes", "leaving #{worker.nr}\n", mode: "a") }
+      at_exit { File.write("notes", "at_exit\n", mode: "a") if Process.pid == $worker }
+      after_worker_ready { |_, _| $worker = Process.pid }
+    CONFIG
+    pid = server.worker.pid
+    expect(ask_slow(server)).to eq("")
+    wait_for_another_worker(server, pid)
+    expect(server.lines("notes"))
+      .to eq(["PitchforkRs::HttpServer 0 true false /slow r1 slow 7 true", "leaving 0", "at_exit"])
+    name = "worker=0 gen=0 pid=#{pid}"
+    expect(server.messages.grep(/#{name} /).last(3))
+      .to match(["#{name} timed out, exiting", "#{name} exiting", a_string_matching(/ reaped \(.*exit 0>\)/)])
+    expect(server.get.body).to eq("fine")
+  end
+
+  it "goes on to the exit when after_worker_timeout raises" do
+    server = start(slow, config: <<~'CONFIG')
+      timeout 3
+      after_worker_timeout { |_, _, _| raise "no luck" }
+      before_worker_exit { |_, _| File.write("leaving", "yes") }
+    CONFIG
+    pid = server.worker.pid
+    ask_slow(server)
+    wait_for_another_worker(server, pid)
+    expect(server.log).to match(/after_worker_timeout error: no luck \(RuntimeError\)/)
+    expect(server.read("leaving")).to eq("yes")
+    expect(server.log).not_to match(/killing/)
+  end
+
+  it "lets a request that ends during the hook be answered, and begins no other" do
+    server = start(<<~RUBY, config: <<~'CONFIG')
+      run lambda { |env|
+        next [200, {}, [Process.pid.to_s]] unless env["PATH_INFO"] == "/slow"
+
+        sleep 0.01 until File.exist?("late")
+        [200, {}, ["in time after all"]]
+      }
+    RUBY
+      timeout 3, cleanup: 5
+      after_worker_timeout do |_, _, _|
+        File.write("late", "")
+        File.open("gate", "r+", &:gets)
+      end
+    CONFIG
+    pid = server.worker.pid
+    expect(ask_slow(server)).to end_with("in time after all")
+    waiting = Thread.new { server.get.body }
+    wait_until("the second client to wait") { waiting.status == "sleep" }
+    server.open_gate
+    expect(waiting.value.to_i).not_to eq(pid)
+  end
+
+  it "cannot be waited out by a hook that does not return" do
+    server = start(slow, config: "timeout 3, cleanup: 2\nafter_worker_timeout { |_, _, _| sleep }")
+    pid = server.worker.pid
+    ask_slow(server)
+    wait_for_another_worker(server, pid)
+    expect(server.log).to match(/worker=0 gen=0 pid=#{pid} timed out, killing/)
+  end
+
+  it "is put off by extend_deadline, for the request in hand only" do
+    server = start(<<~RUBY, config: "timeout 3, cleanup: 2")
+      run lambda { |env|
+        timeout = env["pitchfork.timeout"]
+        before = timeout.deadline
+        extended = timeout.extend_deadline(3) if env["PATH_INFO"] == "/slow"
+        # Longer than soft and hard timeout together.
+        sleep 5.2 if env["PATH_INFO"] == "/slow"
+        left = before - Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        [200, {}, [[extended.equal?(timeout), (timeout.deadline - before).round, left.round].inspect]]
+      }
+    RUBY
+    pid = server.worker.pid
+    expect(ask_slow(server)).to end_with("[true, 3, -2]")
+    expect(server.get.body).to eq("[false, 0, 3]")
+    expect(server.worker.pid).to eq(pid)
+    expect(server.log).not_to match(/timed out/)
+  end
+
+  it "refuses to be extended by nonsense" do
+    server = start(<<~'RUBY')
+      run lambda { |env|
+        errors = [-1, "soon", nil, 2**70].map do |seconds|
+          env["pitchfork.timeout"].extend_deadline(seconds).class
+        rescue ArgumentError, TypeError => e
+          "#{e.class}: #{e.message}"
+        end
+        [200, {}, [errors.join("\n")]]
+      }
+    RUBY
+    expect(server.get.body).to eq(<<~TEXT.chomp)
+      ArgumentError: seconds must be a whole number from 0 to 1000000000, got -1
+      ArgumentError: invalid value for Integer(): "soon"
+      TypeError: can't convert nil into Integer
+      ArgumentError: seconds must be a whole number from 0 to 1000000000, got 1180591620717411303424
+    TEXT
+  end
+end
