@@ -93,11 +93,17 @@ module PitchforkRs
     # A server whose operator's hook failed is not what the operator wanted.
     def announce
       run_after_monitor_ready
-    rescue StandardError => e
+    rescue SystemExit => e
+      stop(e.status)
+    rescue StandardError, ScriptError => e
       PitchforkRs.log_error(logger, "after_monitor_ready error", e)
+      stop(1)
+    end
+
+    def stop(status)
       NativeMonitor.note_signal(SIGNAL_NUMBERS.fetch("TERM"))
       @native.run(:end)
-      @status = 1
+      @status = status
     end
 
     def trap_monitor_signals

@@ -51,9 +51,37 @@ RSpec.describe "the processes", :server do
     expect(server.log.scan(/spawning\.\.\./).size).to eq(16)
   end
 
-  it "lead groups of their own" do
+  it "lead groups of their own, unless setpgid is false" do
     server = start(workers: 2)
     expect(server.children.map { |child| Process.getpgid(child.pid) }).to eq(server.children.map(&:pid))
+    server = start(workers: 2, config: "setpgid false")
+    expect(server.children.map { |child| Process.getpgid(child.pid) }).to eq([server.pid] * 3)
+  end
+
+  it "work below PID 1, which reaps strangers" do
+    namespace = %w[unshare --user --map-root-user --pid --fork --kill-child --mount-proc]
+    skip "this system does not let us make a PID namespace" unless system(*namespace, "true", err: File::NULL)
+
+    server = start(<<~'RUBY', workers: 2, wrapper: namespace)
+      run ->(_env) { system("(exec true) &"); [200, {}, [Process.ppid.to_s]] }
+    RUBY
+    expect(server.get.body).to eq("1")
+    server.wait_for_log(/reaped unknown subprocess/)
+    server.signal(:USR2)
+    server.wait_for_workers(2, generation: 1)
+    expect(server.get.body).to eq("1")
+    expect(server.stop.exitstatus).to eq(0)
+  end
+
+  it "run at_exit and END blocks of the configuration and of the application once in each that has them" do
+    server = start(<<~RUBY, config: "at_exit { #{noting("config", "Process.pid")} }")
+      END { #{noting("app", "Process.pid")} }
+      run ->(_env) { [200, {}, []] }
+    RUBY
+    children = server.children.map { |child| child.pid.to_s }
+    server.stop
+    expect(server.lines("config")).to match_array([server.pid.to_s, *children])
+    expect(server.lines("app")).to match_array(children)
   end
 
   it "run at_exit blocks exactly once each, and middle processes never" do

@@ -21,8 +21,9 @@ class Server
 
   attr_reader :directory, :pid
 
-  # Writes `config.rb` and `config.ru` into the directory, and starts the command there.
-  def initialize(directory, rackup, config: "", workers: 1, listen: ["127.0.0.1:0"])
+  # Writes `config.rb` and `config.ru` into the directory, and starts the command there; below `wrapper`, a command that
+  # starts it as its only child and ends with its status, if there is one.
+  def initialize(directory, rackup, config: "", workers: 1, listen: ["127.0.0.1:0"], wrapper: [])
     @directory = directory
     @listen = Array(listen)
     @wanted = workers
@@ -31,8 +32,9 @@ class Server
     addresses = @listen.map { |address| "listen #{address.inspect}\n" }.join
     write("config.rb", "worker_processes #{workers}\n#{addresses}#{config}")
     write("config.ru", rackup)
-    @pid = launch
+    @pid = launch(wrapper)
     @end = Process.detach(@pid)
+    @pid = alive_until("the wrapped command") { children.first&.pid } if wrapper.any?
   end
 
   # @!group Files of the server
@@ -160,8 +162,8 @@ class Server
 
   private
 
-  def launch
-    command = [RbConfig.ruby, "-I#{ROOT}/lib", "#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"]
+  def launch(wrapper)
+    command = [*wrapper, RbConfig.ruby, "-I#{ROOT}/lib", "#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"]
     Process.spawn(ENVIRONMENT, *command, chdir: directory, in: File::NULL, %i[out err] => path("log"), pgroup: true)
   end
 end

@@ -18,6 +18,10 @@ impl Turn<'_> {
             Event::Vanished(token) => drop(self.remove(token)),
             Event::Failed(token) => self.take_in_failure(token),
             Event::CannotListen => self.give_up("Nobody can connect, shutting down"),
+            Event::ExitAsked(status) => {
+                self.state.exit_status = status;
+                self.shut_down("exit in a hook");
+            }
             Event::Signal(signal) => self.take_in_signal(signal),
         }
     }
@@ -153,8 +157,8 @@ impl Turn<'_> {
     fn take_in_signal(&mut self, signal: Signal) {
         match signal {
             Signal::Int => self.shut_down_now(),
-            Signal::Quit => self.shut_down("QUIT"),
-            Signal::Term => self.shut_down("TERM"),
+            Signal::Quit => self.shut_down("QUIT received"),
+            Signal::Term => self.shut_down("TERM received"),
             Signal::Usr2 if self.is_running() => self.state.refork_queued = true,
             Signal::Usr2 => self.log(Level::Error, "can't refork: the server is shutting down".into()),
             Signal::Ttin if self.state.wanted < self.max_workers() => self.state.wanted += 1,

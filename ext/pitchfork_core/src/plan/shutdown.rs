@@ -7,9 +7,9 @@ impl Turn<'_> {
         self.state.phase == Phase::Running
     }
 
-    pub(super) fn shut_down(&mut self, signal: &str) {
+    pub(super) fn shut_down(&mut self, cause: &str) {
         if self.is_running() {
-            self.log(Level::Info, format!("{signal} received, starting graceful shutdown"));
+            self.log(Level::Info, format!("{cause}, starting graceful shutdown"));
             self.find_a_drainer();
             self.begin(Phase::Draining);
         }

@@ -42,6 +42,8 @@ pub enum Event {
     Failed(Token),
     /// A listener that was bound could not begin to listen.
     CannotListen,
+    /// A hook in the monitor has asked for the end, with this status.
+    ExitAsked(i32),
     /// Somebody signalled the monitor.
     Signal(Signal),
     /// Time has passed.

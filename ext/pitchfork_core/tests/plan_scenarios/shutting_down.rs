@@ -1,7 +1,7 @@
 //! The way down.
 
 use pitchfork_core::children::Stage;
-use pitchfork_core::plan::{Action, Kill, Phase, Signal};
+use pitchfork_core::plan::{Action, Event, Kill, Phase, Signal};
 
 use crate::server::{HARD_TIMEOUT, Server};
 
@@ -33,6 +33,17 @@ fn a_boot_is_broken_off() {
     server.fork(mold);
     assert_eq!(server.signal(Signal::Term).signalled(Kill::Term), [mold]);
     assert_eq!(server.exit(mold).exit(), Some(0));
+}
+
+#[test]
+fn a_hook_that_exits_ends_the_server_in_order_and_with_its_status() {
+    let mut server = Server::serving(1);
+    let (mold, worker) = (server.mold(), server.worker(0));
+    let decided = server.step(Event::ExitAsked(3));
+    assert!(decided.logged("exit in a hook, starting graceful shutdown"));
+    assert_eq!(decided.dismissed(), [mold, worker]);
+    server.exit(worker);
+    assert_eq!(server.exit(mold).exit(), Some(3));
 }
 
 #[test]

@@ -71,11 +71,16 @@ pub fn run_child(ruby: &Ruby, server: Server, role: Role) -> ! {
     }
 }
 
+/// The status of a `SystemExit`.
+fn exit_status(exit: &Error) -> i32 {
+    let status = exit.value().map(|exit| exit.funcall::<_, _, i32>("status", ()));
+    status.and_then(Result::ok).unwrap_or(1)
+}
+
 /// The exit status that an error asks for; what asks for no exit is logged.
 fn status_of(ruby: &Ruby, server: Server, error: &Error) -> i32 {
     if error.is_kind_of(ruby.exception_system_exit()) {
-        let status = error.value().map(|exit| exit.funcall::<_, _, i32>("status", ()));
-        return status.and_then(Result::ok).unwrap_or(1);
+        return exit_status(error);
     }
     if error.is_kind_of(ruby.exception_signal()) {
         return 0;

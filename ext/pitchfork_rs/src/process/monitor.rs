@@ -21,7 +21,7 @@ use pitchfork_core::sys::{clock, process};
 use super::child::{House, Post, Settings};
 use super::mold::Mold;
 use super::server::Server;
-use super::{Role, signals};
+use super::{Role, exit_status, signals};
 use crate::ruby_api::worker::Worker as WorkerObject;
 use crate::vm::fork::{Side, fork};
 use crate::vm::gvl;
@@ -228,8 +228,8 @@ impl Monitor {
                 self.scoreboard.revoke(slot);
             }
             Action::Disown { slot } => self.scoreboard.revoke(slot),
-            Action::HardTimeout(child) => self.tell_hard_timeout(ruby, &child)?,
-            Action::Departed(child) => self.tell_departure(ruby, &child, status)?,
+            Action::HardTimeout(child) => heed_exit(ruby, self.tell_hard_timeout(ruby, &child), events)?,
+            Action::Departed(child) => heed_exit(ruby, self.tell_departure(ruby, &child, status), events)?,
             Action::Current(mold) => self.scoreboard.set_current_mold(mold),
             Action::Listen => self.listen(ruby, events),
             Action::StopListening => {
@@ -402,6 +402,17 @@ impl Monitor {
                 }
             }
         }
+    }
+}
+
+/// Turns an `exit` in a hook of the monitor into an orderly end.
+fn heed_exit(ruby: &Ruby, called: Result<(), Error>, events: &mut VecDeque<Event>) -> Result<(), Error> {
+    match called {
+        Err(error) if error.is_kind_of(ruby.exception_system_exit()) => {
+            events.push_back(Event::ExitAsked(exit_status(&error)));
+            Ok(())
+        }
+        other => other,
     }
 }
 

@@ -70,8 +70,9 @@ impl Exchange<'_> {
     /// An error is one that goes its own way.
     pub fn run(&mut self, ruby: &Ruby, app: Value, memory: &mut Vec<u8>) -> Result<Ended, Error> {
         let claim = Claim::new(Arc::clone(&self.connection.socket), self.leftover);
-        let hijack = Hijack::new(Arc::clone(&claim), self.env);
-        self.env.aset("rack.hijack", ruby.obj_wrap(hijack))?;
+        let hijack = ruby.obj_wrap(Hijack::new(Arc::clone(&claim), self.env));
+        self.env.aset("rack.hijack", hijack)?;
+        self.env.aset("pitchfork.socket", hijack)?;
         let callbacks = ruby.ary_new();
         self.env.aset("rack.response_finished", callbacks)?;
         self.env.aset("rack.after_reply", callbacks)?;
@@ -93,6 +94,7 @@ impl Exchange<'_> {
         };
         let settled = self.settle(ruby, &mut sender, written, taken, &mut account);
         *memory = sender.into_memory();
+        hijack.end(ruby)?;
         Ok(Ended { fate: settled?, callbacks, account })
     }
 

@@ -34,11 +34,19 @@ impl Claim {
     pub fn take(&self, ruby: &Ruby) -> Result<Value, Error> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let State::Open { socket, leftover } = &*state else {
-            return Err(Error::new(ruby.exception_io_error(), "the connection of this request is already gone"));
+            return Err(gone(ruby));
         };
         let io = ruby_socket(ruby, socket, leftover)?;
         *state = State::Taken;
         Ok(io)
+    }
+
+    /// A Ruby socket for the connection, which stays the server's.
+    pub fn look(&self, ruby: &Ruby) -> Result<Value, Error> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Open { socket, .. } => ruby_socket(ruby, socket, &[]),
+            State::Taken | State::Over => Err(gone(ruby)),
+        }
     }
 
     /// Whether it was taken.
@@ -53,6 +61,10 @@ impl Claim {
             *state = State::Over;
         }
     }
+}
+
+fn gone(ruby: &Ruby) -> Error {
+    Error::new(ruby.exception_io_error(), "the connection of this request is already gone")
 }
 
 /// A Ruby socket of its own for a connection: `TCPSocket` or `UNIXSocket`. It gives out first what was read already.

@@ -1,5 +1,6 @@
-//! `PitchforkRs::Hijack`: the `rack.hijack` of a request.
+//! `PitchforkRs::Hijack`: the `rack.hijack` of a request, and its `pitchfork.socket`.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use magnus::value::Opaque;
@@ -7,24 +8,50 @@ use magnus::{DataTypeFunctions, Error, RHash, RModule, Ruby, TypedData, Value, g
 
 use crate::rack::hijack::Claim;
 
-/// Takes the connection of a request when called.
+/// Takes the connection of a request when called. Few ever ask for its socket otherwise, so that is built for those who
+/// do, and forwarded to: one object does for both.
 #[derive(TypedData)]
 #[magnus(class = "PitchforkRs::Hijack", free_immediately, size, mark)]
 pub struct Hijack {
     claim: Arc<Claim>,
     env: Opaque<RHash>,
+    socket: Cell<Option<Opaque<Value>>>,
 }
 
 impl DataTypeFunctions for Hijack {
     fn mark(&self, marker: &gc::Marker) {
         marker.mark(self.env);
+        if let Some(socket) = self.socket.get() {
+            marker.mark(socket);
+        }
     }
 }
 
 impl Hijack {
     /// For the request with this environment.
     pub fn new(claim: Arc<Claim>, env: RHash) -> Self {
-        Self { claim, env: env.into() }
+        Self { claim, env: env.into(), socket: Cell::new(None) }
+    }
+
+    /// The request is over, and with it the socket, unless the application has taken the connection.
+    pub fn end(&self, ruby: &Ruby) -> Result<(), Error> {
+        match self.socket.take() {
+            Some(socket) => ruby.get_inner(socket).funcall::<_, _, Value>("close", ()).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// `to_io`: the socket of the connection, as `TCPSocket` or `UNIXSocket`.
+    fn to_io(ruby: &Ruby, rb_self: &Self) -> Result<Value, Error> {
+        if let Some(taken) = ruby.get_inner(rb_self.env).get("rack.hijack_io") {
+            return Ok(taken);
+        }
+        if let Some(socket) = rb_self.socket.get() {
+            return Ok(ruby.get_inner(socket));
+        }
+        let socket = rb_self.claim.look(ruby)?;
+        rb_self.socket.set(Some(socket.into()));
+        Ok(socket)
     }
 
     /// `call`: the socket, which is the application's from now on; also found as `rack.hijack_io`.
@@ -44,5 +71,6 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     let class = module.define_class("Hijack", ruby.class_object())?;
     class.undef_default_alloc_func();
     class.define_method("call", method!(Hijack::call, 0))?;
+    class.define_method("to_io", method!(Hijack::to_io, 0))?;
     Ok(())
 }

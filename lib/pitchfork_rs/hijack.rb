@@ -1,0 +1,16 @@
+# frozen_string_literal: true
+
+module PitchforkRs
+  # The `rack.hijack` of a request, and its `pitchfork.socket`: as the latter it does whatever the socket of the
+  # connection does, which is built when it is asked for.
+  # @api private
+  class Hijack
+    def respond_to_missing?(name, _include_private = false)
+      to_io.respond_to?(name)
+    end
+
+    def method_missing(name, ...)
+      to_io.respond_to?(name) ? to_io.public_send(name, ...) : super
+    end
+  end
+end

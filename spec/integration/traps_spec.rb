@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+require "support/server"
+
+# What an application and its hooks may do with signals, threads and exits of their own.
+RSpec.describe "an application", :server do
+  it "may trap TERM and INT in its workers: the server does without these signals" do
+    server = start(workers: 2, config: <<~'CONFIG')
+      after_worker_ready do |_, worker|
+        %w[TERM INT].each { |name| trap(name) { File.write("trapped", "#{name} #{worker.nr}\n", mode: "a") } }
+      end
+    CONFIG
+    pids = server.workers.map(&:pid)
+    server.signal(:TERM, to: pids[0])
+    server.signal(:INT, to: pids[1])
+    server.alive_until("the handlers") { server.lines("trapped").size == 2 }
+    expect(server.lines("trapped").sort).to eq(["INT 1", "TERM 0"])
+    server.signal(:USR2)
+    server.wait_for_workers(2, generation: 1)
+    expect(server.stop.exitstatus).to eq(0)
+    expect(server.log).not_to match(/killing/)
+  end
+
+  it "may trap TERM in the mold without keeping it from leaving" do
+    server = start(config: "after_mold_fork { |_, _| trap('TERM') { File.write('trapped', 'yes') } }")
+    old = server.mold.pid
+    server.signal(:USR2)
+    server.wait_for_workers(1, generation: 1)
+    server.alive_until("the old mold's end") { !server.running?(old) }
+    expect(server.stop.exitstatus).to eq(0)
+    expect(server.log).not_to match(/killing/)
+  end
+
+  it "that traps TERM in a worker does not outlive a monitor that is killed" do
+    server = start(config: "after_worker_ready { |_, _| trap('TERM') { nil } }")
+    pid = server.worker.pid
+    server.signal(:KILL)
+    wait_until("the worker's end", seconds: 6) { !server.running?(pid) }
+  end
+
+  it "may start threads in the mold of generation 0, and fork with them" do
+    server = start(<<~'RUBY', workers: 2, config: <<~'CONFIG')
+      run ->(_env) { [200, {}, [Thread.list.map { |thread| thread[:beat] }.compact.size.to_s]] }
+    RUBY
+      after_mold_fork do |_, mold|
+        next unless mold.generation.zero?
+
+        Process.warmup if Process.respond_to?(:warmup)
+        Thread.new { Thread.current[:beat] = true; loop { File.write("beat", Process.pid.to_s); sleep 0.01 } }
+      end
+    CONFIG
+    expect(server.read("beat").to_i).to eq(server.mold.pid)
+    expect(server.get.body).to eq("0")
+    server.signal(:USR2)
+    server.wait_for_workers(2, generation: 1)
+    expect(server.get.body).to eq("0")
+  end
+
+  it "may start threads in a worker, which a promotion leaves behind" do
+    server = start(<<~'RUBY', config: <<~'CONFIG')
+      run ->(_env) { [200, {}, [($beat&.alive?).inspect]] }
+    RUBY
+      after_worker_ready { |_, _| $beat = Thread.new { sleep } }
+    CONFIG
+    expect(server.get.body).to eq("true")
+    server.signal(:USR2)
+    server.wait_for_workers(1, generation: 1)
+    expect(server.get.body).to eq("true")
+  end
+
+  it "may close and open connections again in before_fork and after each fork" do
+    server = start(workers: 2, config: <<~'CONFIG')
+      opened = ->(who) { $database = File.open("database", "a+"); $database.sync = true; $database.puts(who) }
+      before_fork { |_| $database&.close }
+      after_mold_fork { |_, mold| opened["mold #{mold.generation}"] }
+      after_worker_fork { |_, worker| opened["worker #{worker.generation}"] }
+    CONFIG
+    server.signal(:USR2)
+    server.wait_for_workers(2, generation: 1)
+    expect(server.lines("database").tally)
+      .to eq("mold 0" => 1, "worker 0" => 2, "mold 1" => 1, "worker 1" => 2)
+  end
+
+  it "may call exit in the monitor's hook: the server stops after the work in hand, with that status" do
+    server = start(config: "after_worker_exit { |_, worker, _| exit 3 if worker.worker? }", ready: false)
+    server.wait_until_ready
+    server.signal(:KILL, to: server.worker.pid)
+    expect(server.wait_for_end.exitstatus).to eq(3)
+    expect(server.messages.last).to eq("monitor complete status=3")
+    expect(server.processes).to be_empty
+  end
+end
