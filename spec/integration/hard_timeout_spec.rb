@@ -14,10 +14,6 @@ RSpec.describe "the hard timeout", :server do
     }
   RUBY
 
-  def wait_for_another_worker(server, pid)
-    server.alive_until("another worker") { server.worker&.idle? && server.worker.pid != pid }
-  end
-
   it "strikes native code that keeps the GVL, with the operator's signal, after the hook in the monitor" do
     server = start(stubborn, config: <<~'CONFIG')
       timeout 3, cleanup: 2
@@ -29,7 +25,7 @@ RSpec.describe "the hard timeout", :server do
     CONFIG
     pid = server.worker.pid
     expect(server.raw("GET /native HTTP/1.1\r\nHost: a\r\n\r\n")).to eq("")
-    wait_for_another_worker(server, pid)
+    server.wait_for_another_worker(pid)
     expect(server.read("notes")).to eq("#{server.pid} PitchforkRs::HttpServer 0 #{pid} true true")
     expect(server.read("signalled")).to eq(pid.to_s)
     expect(server.log).to match(/worker=0 gen=0 pid=#{pid} timed out, killing/)
@@ -43,7 +39,7 @@ RSpec.describe "the hard timeout", :server do
     CONFIG
     pid = server.worker.pid
     server.signal(:STOP, to: pid)
-    wait_for_another_worker(server, pid)
+    server.wait_for_another_worker(pid)
     expect(server.log).to match(/after_worker_hard_timeout error: no luck \(RuntimeError\)/)
       .and match(/worker=0 gen=0 pid=#{pid} reaped \(.*SIGKILL/)
     expect(server.get.body).to eq("hello")
@@ -53,7 +49,7 @@ RSpec.describe "the hard timeout", :server do
     server = start(workers: 1, config: "timeout 3, cleanup: 2\ntimeout_signal { |_| :NONSENSE }")
     pid = server.worker.pid
     server.signal(:STOP, to: pid)
-    wait_for_another_worker(server, pid)
+    server.wait_for_another_worker(pid)
     expect(server.log).to match(/timeout_signal error: .*NONSENSE/).and match(/pid=#{pid} reaped \(.*SIGKILL/)
   end
 end

@@ -200,7 +200,7 @@ RSpec.describe "hooks", :server do
       pid = server.worker.pid
       server.signal(:KILL, to: pid)
       server.wait_for_log(/ERROR .*monitor loop error: no luck \(RuntimeError\)/)
-      server.alive_until("another worker") { server.worker&.idle? && server.worker.pid != pid }
+      server.wait_for_another_worker(pid)
       expect(server.stop.exitstatus).to eq(0)
     end
 
@@ -227,7 +227,7 @@ RSpec.describe "hooks", :server do
     CONFIG
     pid = server.worker.pid
     expect(server.get.body).to eq("hello")
-    server.alive_until("another worker") { server.worker&.idle? && server.worker.pid != pid }
+    server.wait_for_another_worker(pid)
     expect([server.get.body, server.read("leaving")]).to eq(%w[hello 0])
   end
 end

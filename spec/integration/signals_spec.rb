@@ -128,7 +128,7 @@ RSpec.describe "signals", :server do
         server.signal(name, to: pid)
         server.open_gate
         expect(RawResponse.parse(in_hand.value).body).to eq(pid.to_s)
-        server.alive_until("another worker") { server.worker&.idle? && server.worker.pid != pid }
+        server.wait_for_another_worker(pid)
         expect(server.log).to match(/worker=0 gen=0 pid=#{pid} exiting/)
         expect(server.log).to match(/worker=0 gen=0 pid=#{pid} reaped \(.*exit 0>\)/)
       end
@@ -140,7 +140,7 @@ RSpec.describe "signals", :server do
       in_hand = busy(server)
       server.signal(:INT, to: pid)
       expect(in_hand.value).to eq("")
-      server.alive_until("another worker") { server.worker&.idle? && server.worker.pid != pid }
+      server.wait_for_another_worker(pid)
     end
   end
 

@@ -16,10 +16,6 @@ RSpec.describe "the soft timeout", :server do
 
   def ask_slow(server) = server.raw("GET /slow HTTP/1.1\r\nHost: a\r\nX-Request-Id: r1\r\n\r\n")
 
-  def wait_for_another_worker(server, pid)
-    server.alive_until("another worker") { server.worker&.idle? && server.worker.pid != pid }
-  end
-
   it "calls after_worker_timeout on another thread, which sees the request's, then before_worker_exit" do
     server = start(slow, config: <<~'CONFIG')
       timeout 3
@@ -36,7 +32,7 @@ RSpec.describe "the soft timeout", :server do
     CONFIG
     pid = server.worker.pid
     expect(ask_slow(server)).to eq("")
-    wait_for_another_worker(server, pid)
+    server.wait_for_another_worker(pid)
     expect(server.lines("notes"))
       .to eq(["PitchforkRs::HttpServer 0 true false /slow r1 slow 7 true", "leaving 0", "at_exit"])
     name = "worker=0 gen=0 pid=#{pid}"
@@ -53,7 +49,7 @@ RSpec.describe "the soft timeout", :server do
     CONFIG
     pid = server.worker.pid
     ask_slow(server)
-    wait_for_another_worker(server, pid)
+    server.wait_for_another_worker(pid)
     expect(server.log).to match(/after_worker_timeout error: no luck \(RuntimeError\)/)
     expect(server.read("leaving")).to eq("yes")
     expect(server.log).not_to match(/killing/)
@@ -86,7 +82,7 @@ RSpec.describe "the soft timeout", :server do
     server = start(slow, config: "timeout 3, cleanup: 2\nafter_worker_timeout { |_, _, _| sleep }")
     pid = server.worker.pid
     ask_slow(server)
-    wait_for_another_worker(server, pid)
+    server.wait_for_another_worker(pid)
     expect(server.log).to match(/worker=0 gen=0 pid=#{pid} timed out, killing/)
   end
 

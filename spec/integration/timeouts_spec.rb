@@ -13,7 +13,7 @@ RSpec.describe "timeouts", :server do
     CONFIG
     pid = server.worker.pid
     expect(answers_to(server, "/slow")).to eq("")
-    server.alive_until("another worker") { server.worker&.idle? && server.worker.pid != pid }
+    server.wait_for_another_worker(pid)
     name = "worker=0 gen=0 pid=#{pid}"
     expect(server.messages).to include("#{name} timed out, exiting", "#{name} exiting")
     expect(server.log).not_to match(/timed out, killing/)

@@ -80,6 +80,14 @@ class Server
     end
   end
 
+  # Waits until the only worker is another one than that of this pid, and idle.
+  def wait_for_another_worker(pid)
+    alive_until("another worker than #{pid}") do
+      found = worker
+      found&.idle? && found.pid != pid
+    end
+  end
+
   def wait_for_log(pattern, count: 1)
     alive_until("#{count} × #{pattern.inspect} in the log") { log.scan(pattern).size >= count }
   end
@@ -109,9 +117,10 @@ class Server
 
   # Ends the server if it still runs, and fails if that does not work or leaves anybody behind.
   def clean_up
-    stop(:QUIT) unless ended?
+    signal_if_running(:QUIT)
+    wait_for_end
   ensure
-    signal(:KILL) unless ended?
+    signal_if_running(:KILL)
     survivors = end_survivors
     raise "survived their monitor: #{survivors.join(", ")}" if survivors.any?
   end
@@ -161,6 +170,12 @@ class Server
   # @!endgroup
 
   private
+
+  def signal_if_running(name)
+    signal(name) unless ended?
+  rescue Errno::ESRCH
+    nil # it has just ended
+  end
 
   def launch(wrapper)
     command = [*wrapper, RbConfig.ruby, "-I#{ROOT}/lib", "#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"]
