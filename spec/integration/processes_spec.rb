@@ -27,6 +27,25 @@ RSpec.describe "the processes", :server do
       wait_until("the title") { server.worker.status == "requests: 1, waiting" }
     end
 
+    it "are cut where the memory for them ends, and leave nothing behind" do
+      server = start("run ->(_env) { #{ServerExamples::AT_GATE}; [200, {}, []] }")
+      path = "/#{"long/" * 1_500}"
+      request = Thread.new { server.get(path) }
+      wait_until("the title") { server.worker.status.start_with?("requests: 0, processing: /long/long/") }
+      status = server.worker.status
+      expect("requests: 0, processing: #{path}").to start_with(status)
+      expect(status.size).to be < path.size
+      server.open_gate
+      request.join
+      wait_until("the title") { server.worker.status == "requests: 1, waiting" }
+    end
+
+    it "that the application sets are overwritten with the next request" do
+      server = start("run ->(_env) { Process.setproctitle('mine ' + 'x' * 500); [200, {}, []] }")
+      server.get
+      wait_until("the title") { server.worker&.status == "requests: 1, waiting" }
+    end
+
     it "tell that a mold is booting" do
       server = start(ServerExamples::SLOW_BOOT, ready: false)
       server.alive_until("the title") { server.children.map(&:title) == ["pitchfork-rs (gen:0) mold - booting"] }

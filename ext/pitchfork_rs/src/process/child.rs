@@ -1,5 +1,6 @@
 //! What all children have in common.
 
+use std::fmt;
 use std::rc::Rc;
 
 use magnus::prelude::*;
@@ -103,7 +104,7 @@ impl Child {
         let object = WorkerObject::living(house.scoreboard, post.slot, post.token, post.kind, post.generation, pid);
         let object = BoxValue::new(ruby.obj_wrap(object).as_value());
         let child = Self { house, post, object };
-        child.title(ruby, "init");
+        child.title(ruby, format_args!("init"));
         Ok(child.report(ruby, Report::Registered { pid })?.then_some(child))
     }
 
@@ -182,14 +183,15 @@ impl Child {
     }
 
     /// Sets what `ps` shows of this process.
-    pub fn title(&self, ruby: &Ruby, status: &str) {
+    pub fn title(&self, ruby: &Ruby, status: fmt::Arguments<'_>) {
         let generation = self.post.generation;
-        let role = match self.post.kind {
-            Kind::Mold => format!("(gen:{generation}) mold"),
-            Kind::Service => format!("(gen:{generation}) service"),
-            Kind::Worker(nr) => format!("(gen:{generation}) worker[{nr}]"),
-        };
-        set_title(ruby, &role, status);
+        match self.post.kind {
+            Kind::Mold => set_title(ruby, format_args!("pitchfork-rs (gen:{generation}) mold - {status}")),
+            Kind::Service => set_title(ruby, format_args!("pitchfork-rs (gen:{generation}) service - {status}")),
+            Kind::Worker(nr) => {
+                set_title(ruby, format_args!("pitchfork-rs (gen:{generation}) worker[{nr}] - {status}"));
+            }
+        }
     }
 
     /// The name that log lines give this process.

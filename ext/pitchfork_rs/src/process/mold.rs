@@ -44,14 +44,14 @@ impl Mold {
         // Only now: until here a signal ends this process at once, whatever it is busy with.
         child.house.server.call(ruby, "trap_leave_signals", ())?;
         if child.house.settings.mold_prepare {
-            child.title(ruby, "preparing");
+            child.title(ruby, format_args!("preparing"));
             child.report(ruby, Report::Preparing)?;
             prepare::prepare(ruby)?;
         }
         child.promise(child.house.settings.hard_timeout);
         child.line().set_ready();
         child.report(ruby, Report::Ready)?;
-        child.title(ruby, "ready");
+        child.title(ruby, format_args!("ready"));
         match wait_for_orders(ruby, &child)? {
             Turn::Leave => Ok(Next::Exit(0)),
             Turn::Fork(post) => {
@@ -67,7 +67,7 @@ impl Mold {
 
 fn load(ruby: &Ruby, child: &Child) -> Result<Handler, Error> {
     let server = child.house.server;
-    child.title(ruby, "booting");
+    child.title(ruby, format_args!("booting"));
     let app = server.call(ruby, "build_app", ());
     let app = app.map_err(|error| server.fatal(ruby, "the application could not be loaded", error))?;
     Handler::new(ruby, app, server.logger(ruby)?, child.house.settings.rack)

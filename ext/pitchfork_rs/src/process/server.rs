@@ -1,5 +1,7 @@
 //! The Ruby side of a server: its logger, its hooks, its titles.
 
+use std::fmt;
+
 use magnus::prelude::*;
 use magnus::value::Opaque;
 use magnus::{ArgList, Error, Ruby, Value};
@@ -7,6 +9,7 @@ use pitchfork_core::plan::Level;
 
 use crate::rack::call;
 use crate::vm::fork::process;
+use crate::vm::title;
 
 /// The `HttpServer` object. It is kept alive for ever, so a handle on it is as good in a forked child.
 #[derive(Clone, Copy)]
@@ -84,8 +87,9 @@ impl Server {
     }
 }
 
-/// Sets what `ps` shows of this process.
-pub fn set_title(ruby: &Ruby, role: &str, status: &str) {
-    let title = format!("pitchfork-rs {role} - {status}");
-    let _ = process(ruby).and_then(|process| process.funcall::<_, _, Value>("setproctitle", (title,)));
+/// Sets what `ps` shows of this process. The first title of a server is one that Ruby has set.
+pub fn set_title(ruby: &Ruby, title: fmt::Arguments<'_>) {
+    if !title::set(title) {
+        let _ = process(ruby).and_then(|process| process.funcall::<_, _, Value>("setproctitle", (title.to_string(),)));
+    }
 }

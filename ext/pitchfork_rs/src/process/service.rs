@@ -27,7 +27,7 @@ impl Service {
         child.promise(child.house.settings.hard_timeout);
         child.line().set_ready();
         child.report(ruby, Report::Ready)?;
-        child.title(ruby, "ready");
+        child.title(ruby, format_args!("ready"));
         let ended = wait_for_the_end(ruby, &child);
         server.call(ruby, "service_exit", (*child.object,))?;
         ended.map(|()| Next::Exit(0))

@@ -176,7 +176,7 @@ impl Serving {
         let mut begin = |ruby: &Ruby, env: RHash, path: &str| {
             let id: Option<String> = env.get("HTTP_X_REQUEST_ID").and_then(|id| id.funcall("to_s", ()).ok());
             let id = id.map(|id| format!(", request_id: {id}")).unwrap_or_default();
-            child.title(ruby, &format!("requests: {requests}, processing: {path}{id}"));
+            child.title(ruby, format_args!("requests: {requests}, processing: {path}{id}"));
             timeout.set_env(Some(env));
             Ok(())
         };
@@ -259,7 +259,7 @@ impl Serving {
             return Ok(None);
         }
         let requests = self.child.line().requests();
-        self.child.title(ruby, &format!("requests: {requests}, spawning mold"));
+        self.child.title(ruby, format_args!("requests: {requests}, spawning mold"));
         self.child.promise(settings.spawn_timeout + sibling::PATIENCE);
         server.hook_or_end(ruby, "before_fork", ())?;
         match fork_sibling(ruby, &self.child, &post.channel)? {
@@ -311,7 +311,7 @@ impl Serving {
     }
 
     fn title_waiting(&self, ruby: &Ruby) {
-        self.child.title(ruby, &format!("requests: {}, waiting", self.child.line().requests()));
+        self.child.title(ruby, format_args!("requests: {}, waiting", self.child.line().requests()));
     }
 }
 

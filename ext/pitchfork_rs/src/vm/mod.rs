@@ -6,3 +6,4 @@ pub mod fork;
 pub mod gvl;
 pub mod io;
 pub mod string;
+pub mod title;
