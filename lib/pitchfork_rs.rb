@@ -9,22 +9,23 @@ require_relative "pitchfork_rs/refork_condition"
 require_relative "pitchfork_rs/configurator"
 require_relative "pitchfork_rs/environment"
 require_relative "pitchfork_rs/http_parser"
+require_relative "pitchfork_rs/log"
+require_relative "pitchfork_rs/log_files"
+require_relative "pitchfork_rs/pid_file"
 require_relative "pitchfork_rs/http_server"
 
 # A Rack server that forks its workers from a warmed process, so that they share memory.
 module PitchforkRs
   class << self
-    # Logs an exception: `PREFIX: MESSAGE (CLASS)`, then its backtrace, a line each.
+    # Logs an exception: `PREFIX: MESSAGE (CLASS)`, then its backtrace, a line each, or all of it as one object where
+    # the logger writes JSON.
     #
     # @param logger [#error]
     # @param prefix [String] what failed
     # @param exception [Exception]
     # @return [void]
     def log_error(logger, prefix, exception)
-      message = exception.message
-      message = message.dump if message.match?(/[[:cntrl:]]/)
-      logger.error("#{prefix}: #{message} (#{exception.class})")
-      exception.backtrace&.each { |line| logger.error(line) }
+      Log.error(logger, prefix, exception)
     end
   end
 end

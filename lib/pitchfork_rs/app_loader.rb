@@ -14,13 +14,23 @@ module PitchforkRs
     attr_reader :path
 
     # @param path [String] a `.ru` file, or a `.rb` file that is looked up as given and then in `$LOAD_PATH`
-    # @raise [ConfigurationError] if the file has another extension or cannot be read
+    # @raise [ConfigurationError] if the file has another extension
     def initialize(path)
       @path = path
-      unless rackup? || path.end_with?(".rb")
-        raise ConfigurationError, "#{path}: wanted a rackup file (.ru) or a Ruby file (.rb)"
-      end
-      return if readable_file? || feature?
+      return if rackup? || path.end_with?(".rb")
+
+      raise ConfigurationError, "#{path}: wanted a rackup file (.ru) or a Ruby file (.rb)"
+    end
+
+    # @return [Boolean] whether the file is there and can be read
+    def readable?
+      readable_file? || feature?
+    end
+
+    # @raise [ConfigurationError] if the file cannot be read
+    # @return [void]
+    def verify
+      return if readable?
 
       raise ConfigurationError, "#{path}: #{File.exist?(path) ? "is not a readable file" : "no such file"}"
     end

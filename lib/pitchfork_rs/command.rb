@@ -2,6 +2,7 @@
 
 require "optparse"
 require_relative "app_loader"
+require_relative "configuration_report"
 require_relative "configurator"
 require_relative "errors"
 require_relative "version"
@@ -21,6 +22,7 @@ module PitchforkRs
       @given = []
       @reading_file = false
       @evaluated = 0
+      @checking = false
     end
 
     # Starts the server and waits until it ends.
@@ -31,9 +33,11 @@ module PitchforkRs
     def run
       ENV["RACK_ENV"] ||= "development"
       loader = AppLoader.new(parse_arguments)
-      parse_options_line(loader)
-      # The server calls this in the mold: the monitor never loads the application.
-      serve(-> { loader.call })
+      seen = parse_options_line(loader)
+      load_server
+      config = Configurator.new(@options)
+      verify(loader, config, seen)
+      @checking ? report(config, loader) : serve(loader, config)
     rescue OptionParser::ParseError, ConfigurationError, BootFailure => e
       warn "#{NAME}: #{e.message}"
       1
@@ -41,9 +45,23 @@ module PitchforkRs
 
     private
 
-    def serve(app)
-      load_server
-      server = HttpServer.new(app, @options)
+    # The configuration may have led to another directory, where the application is looked for then.
+    def verify(loader, config, seen)
+      loader.verify
+      return if seen || loader.options_line.empty?
+
+      raise ConfigurationError, "#{loader.path}: options line: is seen too late, after working_directory in " \
+                                "#{config.config_file}; move its options there"
+    end
+
+    def report(config, loader)
+      puts ConfigurationReport.new(config, loader.path)
+      0
+    end
+
+    # The server calls the application's loader in the mold: the monitor never loads the application.
+    def serve(loader, config)
+      server = HttpServer.new(-> { loader.call }, config)
       server.start(false).join
     rescue SystemCallError => e
       raise if server
@@ -68,10 +86,16 @@ module PitchforkRs
     end
 
     # The arguments come first, because the file's name is among them, yet they win over the file's own line.
+    #
+    # @return [Boolean] whether there is such a file here
     def parse_options_line(loader)
+      return false unless loader.readable?
+
       @reading_file = true
       surplus = parser.parse(loader.options_line)
       raise ConfigurationError, "#{loader.path}: options line: unexpected #{surplus.join(" ")}" if surplus.any?
+
+      true
     rescue OptionParser::ParseError => e
       raise ConfigurationError, "#{loader.path}: options line: #{e.message}"
     end
@@ -118,6 +142,7 @@ module PitchforkRs
       opts.on("-E", "--env NAME", "set RACK_ENV to NAME (default development)") do |name|
         once(:env) { ENV["RACK_ENV"] = name }
       end
+      opts.on("--check-config", "check the configuration, show what it comes to, and exit") { @checking = true }
       opts.on("-s", "--server NAME", "ignored, for rackup's sake") do |name|
         warn "#{NAME}: -s #{name} is ignored: this command starts no other server"
       end

@@ -6,6 +6,7 @@ require_relative "refork_condition"
 require_relative "configurator/config_file"
 require_relative "configurator/default_hooks"
 require_relative "configurator/environment_settings"
+require_relative "configurator/foreign_directives"
 require_relative "configurator/listen_address"
 require_relative "configurator/setting_table"
 require_relative "configurator/setting_verifier"
@@ -50,6 +51,13 @@ module PitchforkRs
       # @return [Array<Symbol>] the names of all directives
       def directives
         DIRECTIVE_NAMES.dup
+      end
+
+      # @param name [#to_s] a directive that there is not
+      # @return [String, nil] what to do instead, if it is one of Unicorn's
+      # @api private
+      def replacement_for(name)
+        FOREIGN_DIRECTIVES[name.to_s.to_sym]
       end
 
       private
@@ -104,6 +112,7 @@ module PitchforkRs
       @verifier = SettingVerifier.new
       @set = SettingTable.new(SETTING_DEFINITIONS, @verifier)
       @listen_table = {}
+      @listener_places = {}
       options = options.dup
       @config_file = options.delete(:config_file) { DEFAULT_FILE if File.exist?(DEFAULT_FILE) }&.to_s
       @verifier.from("options") { apply(options) }
@@ -121,6 +130,21 @@ module PitchforkRs
     #   an absolute path, the options with their defaults
     def listeners
       @listen_table.map { |address, options| [address, LISTEN_DEFAULTS.merge(options)] }
+    end
+
+    # @param address [String] one of {#listeners}
+    # @return [String] where it was made: a line, or such as `command line`
+    def place_of_listener(address)
+      @listener_places.fetch(address)
+    end
+
+    # @return [Array<(Symbol, Object, String)>] name and value of each setting there is, and where it was made: a line,
+    #   or such as `default`
+    def effective_settings
+      SETTING_DEFINITIONS.keys.map do |name|
+        value = set[name]
+        [name, value, set.place_of(name) || (value == DEFAULTS[name] ? "default" : "follows from others")]
+      end
     end
 
     # @return [Hash{Symbol => Object}] what the native side needs to know, as plain data; times are whole seconds
@@ -149,12 +173,22 @@ module PitchforkRs
 
     # Reads the environment now, once, so that what is wrong there stops the start and what changes later is no matter.
     def complete
-      set[:worker_processes] = set[:worker_processes]
+      unless set.key?(:worker_processes)
+        origin = EnvironmentSettings.worker_processes ? "environment" : "default"
+        @verifier.from(origin) { set[:worker_processes] = set[:worker_processes] }
+      end
+      complete_logger
       return if !RACKUP[:set_listener] && @listen_table.any?
 
       host = RACKUP[:set_listener] ? RACKUP[:host] : ListenAddress::ANY_HOST
       host = "[#{host}]" if host.count(":") > 1 && !host.start_with?("[")
-      @verifier.from("command line") { listen("#{host}:#{RACKUP[:port]}") }
+      @verifier.from(origin_of_port) { listen("#{host}:#{RACKUP[:port]}") }
+    end
+
+    def origin_of_port
+      return "command line" if RACKUP[:set_listener]
+
+      EnvironmentSettings.port ? "environment" : "default"
     end
 
     def set_hook(name, callable, block)
@@ -171,6 +205,7 @@ module PitchforkRs
 end
 
 require_relative "configurator/directives/clients"
+require_relative "configurator/directives/files"
 require_relative "configurator/directives/hooks"
 require_relative "configurator/directives/listeners"
 require_relative "configurator/directives/logs"

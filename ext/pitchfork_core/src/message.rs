@@ -37,6 +37,8 @@ pub enum Order {
         /// Serve first what waits in the listeners' queues: the whole server stops, nobody else will.
         drain: bool,
     },
+    /// Reopen the files that are logged to: somebody has renamed them.
+    ReopenLogs,
 }
 
 /// From a child to the monitor.
@@ -75,6 +77,7 @@ impl Order {
             Self::Spawn { token, nr, slot, generation } => Frame::new(1).u64(token.0).u32(nr).u32(slot).u32(generation),
             Self::Promote { token, slot, generation } => Frame::new(2).u64(token.0).u32(slot).u32(generation),
             Self::Leave { drain } => Frame::new(3).u32(u32::from(drain)),
+            Self::ReopenLogs => Frame::new(4),
         }
     }
 
@@ -90,6 +93,7 @@ impl Order {
             },
             2 => Self::Promote { token: Token(fields.u64()?), slot: fields.u32()?, generation: fields.u32()? },
             3 => Self::Leave { drain: fields.flag()? },
+            4 => Self::ReopenLogs,
             tag => return Err(Error::Frame { tag, length: frame.len() }),
         };
         fields.end(order)
@@ -223,6 +227,7 @@ mod tests {
                 generation
             }),
             any::<bool>().prop_map(|drain| Order::Leave { drain }),
+            Just(Order::ReopenLogs),
         ]
     }
 

@@ -72,19 +72,21 @@ module PitchforkRs
       # @param name [#to_s]
       # @param at [String] the place, if it is not the line being evaluated
       # @raise [ConfigurationError] always
-      def unknown_directive(name, at: location)
+      def unknown_directive(name, at: place)
+        instead = Configurator.replacement_for(name)
+        complain("#{name}: #{instead}", at: at) if instead
+
         guess = suggestion(name, Configurator.directives)
         complain("unknown directive #{shorten(name.to_s.inspect)}#{"; did you mean #{guess}?" if guess}", at: at)
       end
 
       # @raise [ConfigurationError] always; the exception being rescued becomes its cause
-      def complain(message, at: location)
+      def complain(message, at: place)
         raise ConfigurationError, [at, message].compact.join(": ").gsub(/\s*\n\s*/, " ")
       end
 
-      private
-
-      def location
+      # @return [String, nil] where the setting being made is written
+      def place
         return @origin if @origin
 
         frames = caller_locations
@@ -92,6 +94,8 @@ module PitchforkRs
         frame ||= frames.find { |candidate| !candidate.path.start_with?("#{OWN_FILES}/") }
         frame && "#{frame.path}:#{frame.lineno}"
       end
+
+      private
 
       def describe(value)
         text = shorten(value.inspect)

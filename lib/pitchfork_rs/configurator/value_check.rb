@@ -23,6 +23,21 @@ module PitchforkRs
           new("true or false") { |value| [true, false].include?(value) }
         end
 
+        # @param nil_resets [Boolean] whether `nil` brings the default back
+        def path(nil_resets: false)
+          new("a path, as a String or a Pathname", nil_resets: nil_resets) do |value|
+            text = value.respond_to?(:to_path) ? value.to_path : value
+            text.is_a?(String) && text.match?(/\A[^\0]+\z/)
+          rescue ::ArgumentError, Encoding::CompatibilityError # bytes that are not valid in its encoding
+            false
+          end
+        end
+
+        # @param values [Array<Symbol>]
+        def one_of(*values)
+          new("one of #{values.map(&:inspect).join(", ")}") { |value| values.include?(value) }
+        end
+
         # @param methods [Array<Symbol>]
         # @param nil_resets [Boolean] whether `nil` brings the default back
         def responding_to(*methods, nil_resets: false)
