@@ -13,10 +13,20 @@ require_relative "pitchfork_rs/log"
 require_relative "pitchfork_rs/log_files"
 require_relative "pitchfork_rs/pid_file"
 require_relative "pitchfork_rs/http_server"
+require_relative "pitchfork_rs/info"
 
 # A Rack server that forks its workers from a warmed process, so that they share memory.
 module PitchforkRs
+  # Whether this system can replace the mold by a warm worker. Linux always can.
+  REFORKING_AVAILABLE = true
+
   class << self
+    # @param int [Boolean] whether whole seconds are wanted
+    # @return [Float, Integer] seconds of a clock that is never set
+    def time_now(int = false) # rubocop:disable Style/OptionalBooleanParameter
+      Process.clock_gettime(Process::CLOCK_MONOTONIC, int ? :second : :float_second)
+    end
+
     # Logs an exception: `PREFIX: MESSAGE (CLASS)`, then its backtrace, a line each, or all of it as one object where
     # the logger writes JSON.
     #

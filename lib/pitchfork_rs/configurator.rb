@@ -35,6 +35,10 @@ module PitchforkRs
     DIRECTIVE_NAMES = [] # rubocop:disable Style/MutableConstant
     private_constant :SettingDefinition, :SETTING_DEFINITIONS, :DIRECTIVE_NAMES
 
+    # Where a setting comes from that nobody has made.
+    DEFAULT_ORIGINS = %w[default environment].freeze
+    private_constant :DEFAULT_ORIGINS
+
     # Where the configuration file is looked for when none is named.
     DEFAULT_FILE = "config/pitchfork.rb"
 
@@ -51,6 +55,35 @@ module PitchforkRs
       # @return [Array<Symbol>] the names of all directives
       def directives
         DIRECTIVE_NAMES.dup
+      end
+
+      # @return [Hash{Symbol => String}] the directives whose value can be written as text, and what each wants
+      # @api private
+      def textual_directives
+        SETTING_DEFINITIONS.slice(*DIRECTIVE_NAMES).select { |_, definition| definition.check&.textual? }
+                           .transform_values { |definition| definition.check.wanted }
+      end
+
+      # @param name [Symbol] a directive
+      # @param value [Object] what was given for it; a String is read as what the directive wants, if it can be
+      # @return [Object]
+      # @api private
+      def from_text(name, value)
+        check = SETTING_DEFINITIONS[name]&.check
+        return value unless value.is_a?(String)
+        return check.read(value) if check
+
+        return value unless value.match?(/\A\d+(?:,\d+)*(?:,false)?\z/)
+
+        numbers = value.split(",").map { |word| word == "false" ? false : word.to_i }
+        name == :refork_after || numbers.size > 1 ? numbers : numbers.first
+      end
+
+      # @param name [#to_s] a directive that there is not
+      # @return [Boolean] whether it looks like one that there is
+      # @api private
+      def resembles_directive?(name)
+        !replacement_for(name).nil? || !SettingVerifier.suggestion(name, DIRECTIVE_NAMES).nil?
       end
 
       # @param name [#to_s] a directive that there is not
@@ -132,6 +165,23 @@ module PitchforkRs
       @listen_table.map { |address, options| [address, LISTEN_DEFAULTS.merge(options)] }
     end
 
+    # Listens on these addresses instead of others. One that is there already keeps its options.
+    #
+    # @param addresses [Array<String>]
+    # @param of [Symbol] `:all` to replace all others; `:default` to replace them if nobody has named any
+    # @return [void]
+    # @raise [ConfigurationError] if one is no address
+    # @api private
+    def listen_instead(addresses, of:)
+      return if of == :default && (@listener_places.values - DEFAULT_ORIGINS).any?
+
+      @verifier.from("command line") do
+        wanted = addresses.map { |address| canonical_address(address) }
+        @listen_table.select! { |address, _| wanted.include?(address) }
+        wanted.each { |address| listen(address) }
+      end
+    end
+
     # @param address [String] one of {#listeners}
     # @return [String] where it was made: a line, or such as `command line`
     def place_of_listener(address)
@@ -180,7 +230,7 @@ module PitchforkRs
       complete_logger
       return if !RACKUP[:set_listener] && @listen_table.any?
 
-      host = RACKUP[:set_listener] ? RACKUP[:host] : ListenAddress::ANY_HOST
+      host = RACKUP[:host]
       host = "[#{host}]" if host.count(":") > 1 && !host.start_with?("[")
       @verifier.from(origin_of_port) { listen("#{host}:#{RACKUP[:port]}") }
     end

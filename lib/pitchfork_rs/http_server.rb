@@ -16,6 +16,18 @@ module PitchforkRs
                after_worker_exit after_request_complete].freeze
     private_constant :MONITOR_SIGNALS, :IGNORED_BY_CHILDREN, :EXIT_SIGNALS, :SIGNAL_NUMBERS, :HOOKS
 
+    class << self
+      # @return [Array<IO>] what this process has open for the server itself
+      # @api private
+      def open_ios
+        [*(const_get(:LISTENERS) if const_defined?(:LISTENERS)), @log_files&.logger_file].compact
+      end
+
+      # @return [LogFiles] those of the latest server
+      # @api private
+      attr_writer :log_files
+    end
+
     # @return [Configurator] the settings
     attr_reader :config
 
@@ -30,7 +42,7 @@ module PitchforkRs
     def initialize(app, options = {})
       @app = app
       @config = options.is_a?(Configurator) ? options : Configurator.new(options)
-      @log_files = LogFiles.new(config)
+      @log_files = self.class.log_files = LogFiles.new(config)
       @pid_file = PidFile.new(config[:pid]) if config[:pid]
       @pid_file&.check
       @native = NativeMonitor.new(self, config.native_settings)

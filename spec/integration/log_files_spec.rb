@@ -61,7 +61,11 @@ RSpec.describe "log files", :server do
 
   {
     "that a logger has opened by name" => "logger Logger.new('app.log', progname: '[Pitchfork]')",
-    "that was opened for a logger" => "file = File.open(File.expand_path('app.log'), 'a')\nfile.sync = true\nlogger Logger.new(file)"
+    "that was opened for a logger" => <<~RUBY
+      file = File.open(File.expand_path("app.log"), "a")
+      file.sync = true
+      logger Logger.new(file)
+    RUBY
   }.each do |which, config|
     it "#{which} are reopened, busy workers doing so after their request" do
       server = start("run ->(env) { #{ServerExamples::AT_GATE} if env['PATH_INFO'] == '/wait'; [200, {}, ['ok']] }",

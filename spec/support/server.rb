@@ -17,14 +17,16 @@ class Server
   ROOT = File.expand_path("../..", __dir__)
   # Whatever the surroundings say must not change what the server does.
   ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT].to_h { |name| [name, nil] }.freeze
-  private_constant :ROOT, :ENVIRONMENT
+  COMMAND = ["#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"].freeze
+  private_constant :ROOT, :ENVIRONMENT, :COMMAND
 
   attr_reader :directory, :pid
 
-  # Writes `config.rb` and `config.ru` into the directory, and starts the command there.
-  def initialize(directory, rackup, config: "", workers: 1, listen: ["127.0.0.1:0"])
+  # Writes `config.rb` and `config.ru` into the directory, and starts the command there, or another Ruby program.
+  def initialize(directory, rackup, config: "", workers: 1, **how)
     @directory = directory
-    @listen = Array(listen)
+    @command = how.fetch(:command, COMMAND)
+    @listen = Array(how.fetch(:listen, "127.0.0.1:0"))
     @wanted = workers
     FileUtils.mkdir_p(directory)
     File.mkfifo(path("gate"))
@@ -161,7 +163,7 @@ class Server
   private
 
   def launch
-    command = [RbConfig.ruby, "-I#{ROOT}/lib", "#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"]
+    command = [RbConfig.ruby, "-I#{ROOT}/lib", *@command]
     Process.spawn(ENVIRONMENT, *command, chdir: directory, in: File::NULL, %i[out err] => path("log"), pgroup: true)
   end
 end
