@@ -52,7 +52,14 @@ module PitchforkRs
       line = rackup? ? read.b[OPTIONS_LINE, 1] : nil
       line ? Shellwords.split(line.force_encoding(Encoding::UTF_8).strip) : []
     rescue ArgumentError => e
-      raise ConfigurationError, "#{path}: options line: #{e.message.lines.first.chomp}"
+      raise ConfigurationError, "#{options_place}: options line: #{e.message.lines.first.chomp}"
+    end
+
+    # @return [String] where the options line is, as `path:line`
+    # @raise [ConfigurationError] if the file cannot be read
+    def options_place
+      before = read.b.partition(OPTIONS_LINE).first
+      "#{path}:#{before.count("\n") + 1}"
     end
 
     private

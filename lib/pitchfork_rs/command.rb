@@ -38,19 +38,31 @@ module PitchforkRs
       config = Configurator.new(@options)
       verify(loader, config, seen)
       @checking ? report(config, loader) : serve(loader, config)
-    rescue OptionParser::ParseError, ConfigurationError, BootFailure => e
-      warn "#{NAME}: #{e.message}"
-      1
+    rescue OptionParser::ParseError => e
+      complain(one_line(e))
+    rescue ConfigurationError, BootFailure => e
+      complain(e.message)
     end
 
     private
+
+    def complain(message)
+      warn "#{NAME}: #{message}"
+      1
+    end
+
+    # A suggestion stands in a line of its own, and without the hyphens.
+    def one_line(error)
+      guess = error.message[/^Did you mean\?\s+-*(\S+)/, 1]
+      error.message.lines.first.chomp + (guess ? "; did you mean --#{guess}?" : "")
+    end
 
     # The configuration may have led to another directory, where the application is looked for then.
     def verify(loader, config, seen)
       loader.verify
       return if seen || loader.options_line.empty?
 
-      raise ConfigurationError, "#{loader.path}: options line: is seen too late, after working_directory in " \
+      raise ConfigurationError, "#{loader.options_place}: options line: is seen too late, after working_directory in " \
                                 "#{config.config_file}; move its options there"
     end
 
@@ -67,7 +79,7 @@ module PitchforkRs
       raise if server
 
       # An address that cannot be bound is a mistake of the operator's; nothing has been started yet.
-      raise ConfigurationError, e.message
+      raise ConfigurationError, config.locate_bind_error(e)
     end
 
     def load_server
@@ -93,11 +105,11 @@ module PitchforkRs
 
       @reading_file = true
       surplus = parser.parse(loader.options_line)
-      raise ConfigurationError, "#{loader.path}: options line: unexpected #{surplus.join(" ")}" if surplus.any?
+      return true if surplus.empty?
 
-      true
+      raise ConfigurationError, "#{loader.options_place}: options line: unexpected #{surplus.join(" ")}"
     rescue OptionParser::ParseError => e
-      raise ConfigurationError, "#{loader.path}: options line: #{e.message}"
+      raise ConfigurationError, "#{loader.options_place}: options line: #{one_line(e)}"
     end
 
     def parser
@@ -124,8 +136,10 @@ module PitchforkRs
       opts.separator "\nAddresses:"
       opts.on("-l", "--listen ADDRESS", "listen on a port, host:port or /path.sock",
               "(repeatable, default 0.0.0.0:8080)") { |address| @options[:listeners] << address }
-      opts.on("-p", "--port PORT", OptionParser::DecimalInteger,
-              "listen on TCP port PORT (default $PORT, else 8080)") do |port|
+      opts.on("-p", "--port PORT", "listen on TCP port PORT (default $PORT, else 8080)") do |text|
+        port = text.to_i if text.match?(/\A\d{1,5}\z/)
+        raise OptionParser::InvalidArgument, "#{text}, wanted a port from 0 to 65535" unless port&.<=(65_535)
+
         once(:port) { @rackup.update(port: port, set_listener: true) }
       end
       opts.on("-o", "--host HOST", "listen on the TCP port of HOST (default 0.0.0.0)") do |host|

@@ -188,6 +188,14 @@ module PitchforkRs
       @listener_places.fetch(address)
     end
 
+    # @param error [SystemCallError] raised while the listeners were bound
+    # @return [String] its message, with the place of the listener that it is about
+    # @api private
+    def locate_bind_error(error)
+      address, = listeners.find { |candidate, _| error.message.end_with?("(#{candidate})") }
+      [address && place_of_listener(address), "listen", error.message].compact.join(": ")
+    end
+
     # @return [Array<(Symbol, Object, String)>] name and value of each setting there is, and where it was made: a line,
     #   or such as `default`
     def effective_settings

@@ -37,14 +37,16 @@ module PitchforkRs
     #   mold, so that the monitor never loads the application.
     # @param options [Hash, Configurator] directives by name, `listeners:` and `config_file:`; see
     #   {Configurator#initialize}
-    # @raise [ConfigurationError] if the configuration is wrong, or the pid file names a process that runs
+    # @raise [ConfigurationError] if the configuration is wrong, the pid file names a process that runs, or a file to
+    #   log to cannot be opened
     # @raise [SystemCallError] if an address cannot be bound
     def initialize(app, options = {})
       @app = app
       @config = options.is_a?(Configurator) ? options : Configurator.new(options)
       @log_files = self.class.log_files = LogFiles.new(config)
-      @pid_file = PidFile.new(config[:pid]) if config[:pid]
+      @pid_file = PidFile.new(config[:pid], config.set.place_of(:pid)) if config[:pid]
       @pid_file&.check
+      @log_files.check
       @native = NativeMonitor.new(self, config.native_settings)
       @exiting = false
     end
@@ -63,7 +65,7 @@ module PitchforkRs
     # @param sync [Boolean] whether to wait until all workers are ready
     # @return [self]
     # @raise [BootFailure] if the application could not be loaded
-    # @raise [ConfigurationError] if the pid file or a file to log to cannot be opened
+    # @raise [ConfigurationError] if the pid file cannot be written
     def start(sync = true) # rubocop:disable Style/OptionalBooleanParameter
       @log_files.redirect
       @pid_file&.write

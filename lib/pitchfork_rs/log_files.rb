@@ -15,19 +15,28 @@ module PitchforkRs
       # First standard error, where the logger may tell of what fails.
       @streams = { stderr_path: STANDARD_ERROR, stdout_path: STANDARD_OUTPUT }
       @paths = @streams.keys.to_h { |directive| [directive, config[directive]] }.compact
+      @places = @paths.to_h { |directive, _| [directive, config.set.place_of(directive)] }
       @logger = config[:logger]
+    end
+
+    # Makes sure that the files can be opened, before anything is done that this would stop.
+    #
+    # @raise [ConfigurationError] if one cannot
+    # @return [void]
+    def check
+      @paths.each do |directive, path|
+        File.open(path, "a").close
+      rescue SystemCallError => e
+        raise ConfigurationError, "#{@places[directive]}: #{directive}: cannot open #{path} (#{e.class.new.message})"
+      end
     end
 
     # Sends the standard streams to their files.
     #
-    # @raise [ConfigurationError] if a file cannot be opened
+    # @raise [SystemCallError] if one cannot be opened
     # @return [void]
     def redirect
-      @paths.each do |directive, path|
-        send_to(path, @streams.fetch(directive))
-      rescue SystemCallError => e
-        raise ConfigurationError, "#{directive}: cannot open #{path} (#{e.class.new.message})"
-      end
+      @paths.each { |directive, path| send_to(path, @streams.fetch(directive)) }
     end
 
     # Opens the files by their names again. One that cannot be opened stays as it is, which is logged.

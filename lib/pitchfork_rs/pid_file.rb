@@ -5,8 +5,10 @@ module PitchforkRs
   # @api private
   class PidFile
     # @param path [String]
-    def initialize(path)
+    # @param place [String] where the configuration names it
+    def initialize(path, place)
       @path = path
+      @place = place
       @owner = nil
     end
 
@@ -67,7 +69,7 @@ module PitchforkRs
     end
 
     def complain(message)
-      raise ConfigurationError, "pid: #{message}"
+      raise ConfigurationError, "#{@place}: pid: #{message}"
     end
   end
 end

@@ -22,14 +22,15 @@ module PitchforkRs
     # @raise [SystemExit] with status 1, after a line on standard error, if an option or the configuration is wrong or
     #   an address cannot be bound; with the server's status, if it could not go on
     def run(app, hash = nil, **options)
-      server = HttpServer.new(app, Options.new({ **hash.to_h, **options }).configure)
+      config = Options.new({ **hash.to_h, **options }).configure
+      server = HttpServer.new(app, config)
       yield server if block_given?
       status = server.start(false).join
       exit(status) unless status.zero?
     rescue ConfigurationError, BootFailure => e
       abort("pitchfork-rs: #{e.message}")
     rescue SystemCallError => e
-      server ? raise : abort("pitchfork-rs: #{e.message}")
+      server ? raise : abort("pitchfork-rs: #{config.locate_bind_error(e)}")
     end
 
     # @return [Hash{String => String}] what the caller may show as the options to be given as `-O NAME=VALUE`

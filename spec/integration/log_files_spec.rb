@@ -155,7 +155,7 @@ RSpec.describe "log files", :server do
     server = start(config: "stderr_path '/proc/err.log'", ready: false)
     expect(server.wait_for_end.exitstatus).to eq(1)
     expect(server.log)
-      .to eq("pitchfork-rs: stderr_path: cannot open /proc/err.log (No such file or directory)\n")
+      .to eq("pitchfork-rs: config.rb:3: stderr_path: cannot open /proc/err.log (No such file or directory)\n")
   end
 
   it "are left alone by USR1, which is logged" do

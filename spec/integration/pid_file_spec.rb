@@ -43,14 +43,15 @@ RSpec.describe "the pid file", :server do
   it "that names a process which runs stops the start, and stays" do
     server = start_with_pid("#{Process.pid}\n", ready: false)
     expect(server.wait_for_end.exitstatus).to eq(1)
-    expect(server.log).to match(/\Apitchfork-rs: pid: .*it\.pid names process #{Process.pid}, which is running: stop/)
+    expect(server.log)
+      .to match(/\Apitchfork-rs: config\.rb:3: pid: .*it\.pid names process #{Process.pid}, which is running: stop/)
     expect(File.read("it.pid")).to eq("#{Process.pid}\n")
   end
 
   it "is not written over anything else" do
     server = start_with_pid("worker_processes 4\n", ready: false)
     expect(server.wait_for_end.exitstatus).to eq(1)
-    expect(server.log).to eq("pitchfork-rs: pid: #{File.expand_path("it.pid")} is no pid file: name another one\n")
+    expect(server.log).to match(/\Apitchfork-rs: config\.rb:3: pid: .*it\.pid is no pid file: name another one\n\z/)
     expect(File.read("it.pid")).to eq("worker_processes 4\n")
   end
 

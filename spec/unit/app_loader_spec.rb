@@ -139,8 +139,8 @@ RSpec.describe PitchforkRs::AppLoader, :in_tmpdir do
     end
 
     it "says when a quotation is not closed" do
-      expect { options_line("#\\ -o 'a\n") }
-        .to raise_error(PitchforkRs::ConfigurationError, /\Aconfig\.ru: options line: .*quote/i)
+      expect { options_line("# one\n#\\ -o 'a\n") }
+        .to raise_error(PitchforkRs::ConfigurationError, /\Aconfig\.ru:2: options line: .*quote/i)
     end
   end
 end

@@ -148,9 +148,9 @@ RSpec.describe "pitchfork-rs", :in_tmpdir do
 
     it "is refused with the file's name" do
       rackup("--nonsense")
-      expect(failure).to eq("pitchfork-rs: config.ru: options line: invalid option: --nonsense")
+      expect(failure).to eq("pitchfork-rs: config.ru:1: options line: invalid option: --nonsense")
       rackup("-w other.ru")
-      expect(failure).to eq("pitchfork-rs: config.ru: options line: unexpected other.ru")
+      expect(failure).to eq("pitchfork-rs: config.ru:1: options line: unexpected other.ru")
     end
   end
 
@@ -262,7 +262,7 @@ RSpec.describe "pitchfork-rs", :in_tmpdir do
       prepare
       File.delete("config.ru")
       File.write("elsewhere/config.ru", "#\\ -p 9\nrun 1\n")
-      expect(failure("-c", "c.rb")).to match(/\Apitchfork-rs: config\.ru: options line: is seen too late.* c\.rb;/)
+      expect(failure("-c", "c.rb")).to match(/\Apitchfork-rs: config\.ru:1: options line: is seen too late.* c\.rb;/)
     end
   end
 
@@ -287,7 +287,7 @@ RSpec.describe "pitchfork-rs", :in_tmpdir do
   describe "what it refuses, in one line and with status 1" do
     it "is an option it does not know, or a value that one cannot have" do
       expect(failure("--nonsense")).to eq("pitchfork-rs: invalid option: --nonsense")
-      expect(failure("-p", "http")).to eq("pitchfork-rs: invalid argument: -p http")
+      expect(failure("-p", "http")).to eq("pitchfork-rs: invalid argument: -p http, wanted a port from 0 to 65535")
       expect(failure("-p")).to eq("pitchfork-rs: missing argument: -p")
     end
 
