@@ -11,11 +11,18 @@ require_relative "pitchfork_rs/environment"
 require_relative "pitchfork_rs/fork_lock"
 require_relative "pitchfork_rs/hijack"
 require_relative "pitchfork_rs/http_parser"
+require_relative "pitchfork_rs/log"
+require_relative "pitchfork_rs/log_files"
+require_relative "pitchfork_rs/pid_file"
 require_relative "pitchfork_rs/http_server"
+require_relative "pitchfork_rs/info"
 require_relative "pitchfork_rs/timeout_info"
 
 # A Rack server that forks its workers from a warmed process, so that they share memory.
 module PitchforkRs
+  # Whether this system can replace the mold by a warm worker. Linux always can.
+  REFORKING_AVAILABLE = true
+
   class << self
     # Runs the block, and keeps this process from being forked meanwhile: for code on other threads that takes locks
     # inside native libraries, such as resolving a host's name, whose copies in a child nobody would release.
@@ -30,17 +37,21 @@ module PitchforkRs
       ForkLock.hold(&)
     end
 
-    # Logs an exception: `PREFIX: MESSAGE (CLASS)`, then its backtrace, a line each.
+    # @param int [Boolean] whether whole seconds are wanted
+    # @return [Float, Integer] seconds of a clock that is never set
+    def time_now(int = false) # rubocop:disable Style/OptionalBooleanParameter
+      Process.clock_gettime(Process::CLOCK_MONOTONIC, int ? :second : :float_second)
+    end
+
+    # Logs an exception: `PREFIX: MESSAGE (CLASS)`, then its backtrace, a line each, or all of it as one object where
+    # the logger writes JSON.
     #
     # @param logger [#error]
     # @param prefix [String] what failed
     # @param exception [Exception]
     # @return [void]
     def log_error(logger, prefix, exception)
-      message = exception.message
-      message = message.dump if message.match?(/[[:cntrl:]]/)
-      logger.error("#{prefix}: #{message} (#{exception.class})")
-      exception.backtrace&.each { |line| logger.error(line) }
+      Log.error(logger, prefix, exception)
     end
   end
 end

@@ -14,13 +14,23 @@ module PitchforkRs
     attr_reader :path
 
     # @param path [String] a `.ru` file, or a `.rb` file that is looked up as given and then in `$LOAD_PATH`
-    # @raise [ConfigurationError] if the file has another extension or cannot be read
+    # @raise [ConfigurationError] if the file has another extension
     def initialize(path)
       @path = path
-      unless rackup? || path.end_with?(".rb")
-        raise ConfigurationError, "#{path}: wanted a rackup file (.ru) or a Ruby file (.rb)"
-      end
-      return if readable_file? || feature?
+      return if rackup? || path.end_with?(".rb")
+
+      raise ConfigurationError, "#{path}: wanted a rackup file (.ru) or a Ruby file (.rb)"
+    end
+
+    # @return [Boolean] whether the file is there and can be read
+    def readable?
+      readable_file? || feature?
+    end
+
+    # @raise [ConfigurationError] if the file cannot be read
+    # @return [void]
+    def verify
+      return if readable?
 
       raise ConfigurationError, "#{path}: #{File.exist?(path) ? "is not a readable file" : "no such file"}"
     end
@@ -42,7 +52,14 @@ module PitchforkRs
       line = rackup? ? read.b[OPTIONS_LINE, 1] : nil
       line ? Shellwords.split(line.force_encoding(Encoding::UTF_8).strip) : []
     rescue ArgumentError => e
-      raise ConfigurationError, "#{path}: options line: #{e.message.lines.first.chomp}"
+      raise ConfigurationError, "#{options_place}: options line: #{e.message.lines.first.chomp}"
+    end
+
+    # @return [String] where the options line is, as `path:line`
+    # @raise [ConfigurationError] if the file cannot be read
+    def options_place
+      before = read.b.partition(OPTIONS_LINE).first
+      "#{path}:#{before.count("\n") + 1}"
     end
 
     private

@@ -2,6 +2,7 @@
 
 require "optparse"
 require_relative "app_loader"
+require_relative "configuration_report"
 require_relative "configurator"
 require_relative "errors"
 require_relative "version"
@@ -21,6 +22,7 @@ module PitchforkRs
       @given = []
       @reading_file = false
       @evaluated = 0
+      @checking = false
     end
 
     # Starts the server and waits until it ends.
@@ -31,25 +33,53 @@ module PitchforkRs
     def run
       ENV["RACK_ENV"] ||= "development"
       loader = AppLoader.new(parse_arguments)
-      parse_options_line(loader)
-      # The server calls this in the mold: the monitor never loads the application.
-      serve(-> { loader.call })
-    rescue OptionParser::ParseError, ConfigurationError, BootFailure => e
-      warn "#{NAME}: #{e.message}"
-      1
+      seen = parse_options_line(loader)
+      load_server
+      config = Configurator.new(@options)
+      verify(loader, config, seen)
+      @checking ? report(config, loader) : serve(loader, config)
+    rescue OptionParser::ParseError => e
+      complain(one_line(e))
+    rescue ConfigurationError, BootFailure => e
+      complain(e.message)
     end
 
     private
 
-    def serve(app)
-      load_server
-      server = HttpServer.new(app, @options)
+    def complain(message)
+      warn "#{NAME}: #{message}"
+      1
+    end
+
+    # A suggestion stands in a line of its own, and without the hyphens.
+    def one_line(error)
+      guess = error.message[/^Did you mean\?\s+-*(\S+)/, 1]
+      error.message.lines.first.chomp + (guess ? "; did you mean --#{guess}?" : "")
+    end
+
+    # The configuration may have led to another directory, where the application is looked for then.
+    def verify(loader, config, seen)
+      loader.verify
+      return if seen || loader.options_line.empty?
+
+      raise ConfigurationError, "#{loader.options_place}: options line: is seen too late, after working_directory in " \
+                                "#{config.config_file}; move its options there"
+    end
+
+    def report(config, loader)
+      puts ConfigurationReport.new(config, loader.path)
+      0
+    end
+
+    # The server calls the application's loader in the mold: the monitor never loads the application.
+    def serve(loader, config)
+      server = HttpServer.new(-> { loader.call }, config)
       server.start(false).join
     rescue SystemCallError => e
       raise if server
 
       # An address that cannot be bound is a mistake of the operator's; nothing has been started yet.
-      raise ConfigurationError, e.message
+      raise ConfigurationError, config.locate_bind_error(e)
     end
 
     def load_server
@@ -68,12 +98,18 @@ module PitchforkRs
     end
 
     # The arguments come first, because the file's name is among them, yet they win over the file's own line.
+    #
+    # @return [Boolean] whether there is such a file here
     def parse_options_line(loader)
+      return false unless loader.readable?
+
       @reading_file = true
       surplus = parser.parse(loader.options_line)
-      raise ConfigurationError, "#{loader.path}: options line: unexpected #{surplus.join(" ")}" if surplus.any?
+      return true if surplus.empty?
+
+      raise ConfigurationError, "#{loader.options_place}: options line: unexpected #{surplus.join(" ")}"
     rescue OptionParser::ParseError => e
-      raise ConfigurationError, "#{loader.path}: options line: #{e.message}"
+      raise ConfigurationError, "#{loader.options_place}: options line: #{one_line(e)}"
     end
 
     def parser
@@ -100,8 +136,10 @@ module PitchforkRs
       opts.separator "\nAddresses:"
       opts.on("-l", "--listen ADDRESS", "listen on a port, host:port or /path.sock",
               "(repeatable, default 0.0.0.0:8080)") { |address| @options[:listeners] << address }
-      opts.on("-p", "--port PORT", OptionParser::DecimalInteger,
-              "listen on TCP port PORT (default $PORT, else 8080)") do |port|
+      opts.on("-p", "--port PORT", "listen on TCP port PORT (default $PORT, else 8080)") do |text|
+        port = text.to_i if text.match?(/\A\d{1,5}\z/)
+        raise OptionParser::InvalidArgument, "#{text}, wanted a port from 0 to 65535" unless port&.<=(65_535)
+
         once(:port) { @rackup.update(port: port, set_listener: true) }
       end
       opts.on("-o", "--host HOST", "listen on the TCP port of HOST (default 0.0.0.0)") do |host|
@@ -118,6 +156,7 @@ module PitchforkRs
       opts.on("-E", "--env NAME", "set RACK_ENV to NAME (default development)") do |name|
         once(:env) { ENV["RACK_ENV"] = name }
       end
+      opts.on("--check-config", "check the configuration, show what it comes to, and exit") { @checking = true }
       opts.on("-s", "--server NAME", "ignored, for rackup's sake") do |name|
         warn "#{NAME}: -s #{name} is ignored: this command starts no other server"
       end

@@ -6,6 +6,7 @@ require_relative "refork_condition"
 require_relative "configurator/config_file"
 require_relative "configurator/default_hooks"
 require_relative "configurator/environment_settings"
+require_relative "configurator/foreign_directives"
 require_relative "configurator/listen_address"
 require_relative "configurator/setting_table"
 require_relative "configurator/setting_verifier"
@@ -34,6 +35,10 @@ module PitchforkRs
     DIRECTIVE_NAMES = [] # rubocop:disable Style/MutableConstant
     private_constant :SettingDefinition, :SETTING_DEFINITIONS, :DIRECTIVE_NAMES
 
+    # Where a setting comes from that nobody has made.
+    DEFAULT_ORIGINS = %w[default environment].freeze
+    private_constant :DEFAULT_ORIGINS
+
     # Where the configuration file is looked for when none is named.
     DEFAULT_FILE = "config/pitchfork.rb"
 
@@ -50,6 +55,42 @@ module PitchforkRs
       # @return [Array<Symbol>] the names of all directives
       def directives
         DIRECTIVE_NAMES.dup
+      end
+
+      # @return [Hash{Symbol => String}] the directives whose value can be written as text, and what each wants
+      # @api private
+      def textual_directives
+        SETTING_DEFINITIONS.slice(*DIRECTIVE_NAMES).select { |_, definition| definition.check&.textual? }
+                           .transform_values { |definition| definition.check.wanted }
+      end
+
+      # @param name [Symbol] a directive
+      # @param value [Object] what was given for it; a String is read as what the directive wants, if it can be
+      # @return [Object]
+      # @api private
+      def from_text(name, value)
+        check = SETTING_DEFINITIONS[name]&.check
+        return value unless value.is_a?(String)
+        return check.read(value) if check
+
+        return value unless value.match?(/\A\d+(?:,\d+)*(?:,false)?\z/)
+
+        numbers = value.split(",").map { |word| word == "false" ? false : word.to_i }
+        name == :refork_after || numbers.size > 1 ? numbers : numbers.first
+      end
+
+      # @param name [#to_s] a directive that there is not
+      # @return [Boolean] whether it looks like one that there is
+      # @api private
+      def resembles_directive?(name)
+        !replacement_for(name).nil? || !SettingVerifier.suggestion(name, DIRECTIVE_NAMES).nil?
+      end
+
+      # @param name [#to_s] a directive that there is not
+      # @return [String, nil] what to do instead, if it is one of Unicorn's
+      # @api private
+      def replacement_for(name)
+        FOREIGN_DIRECTIVES[name.to_s.to_sym]
       end
 
       private
@@ -104,6 +145,7 @@ module PitchforkRs
       @verifier = SettingVerifier.new
       @set = SettingTable.new(SETTING_DEFINITIONS, @verifier)
       @listen_table = {}
+      @listener_places = {}
       options = options.dup
       @config_file = options.delete(:config_file) { DEFAULT_FILE if File.exist?(DEFAULT_FILE) }&.to_s
       @verifier.from("options") { apply(options) }
@@ -121,6 +163,46 @@ module PitchforkRs
     #   an absolute path, the options with their defaults
     def listeners
       @listen_table.map { |address, options| [address, LISTEN_DEFAULTS.merge(options)] }
+    end
+
+    # Listens on these addresses instead of others. One that is there already keeps its options.
+    #
+    # @param addresses [Array<String>]
+    # @param of [Symbol] `:all` to replace all others; `:default` to replace them if nobody has named any
+    # @return [void]
+    # @raise [ConfigurationError] if one is no address
+    # @api private
+    def listen_instead(addresses, of:)
+      return if of == :default && (@listener_places.values - DEFAULT_ORIGINS).any?
+
+      @verifier.from("command line") do
+        wanted = addresses.map { |address| canonical_address(address) }
+        @listen_table.select! { |address, _| wanted.include?(address) }
+        wanted.each { |address| listen(address) }
+      end
+    end
+
+    # @param address [String] one of {#listeners}
+    # @return [String] where it was made: a line, or such as `command line`
+    def place_of_listener(address)
+      @listener_places.fetch(address)
+    end
+
+    # @param error [SystemCallError] raised while the listeners were bound
+    # @return [String] its message, with the place of the listener that it is about
+    # @api private
+    def locate_bind_error(error)
+      address, = listeners.find { |candidate, _| error.message.end_with?("(#{candidate})") }
+      [address && place_of_listener(address), "listen", error.message].compact.join(": ")
+    end
+
+    # @return [Array<(Symbol, Object, String)>] name and value of each setting there is, and where it was made: a line,
+    #   or such as `default`
+    def effective_settings
+      SETTING_DEFINITIONS.keys.map do |name|
+        value = set[name]
+        [name, value, set.place_of(name) || (value == DEFAULTS[name] ? "default" : "follows from others")]
+      end
     end
 
     # @return [Hash{Symbol => Object}] what the native side needs to know, as plain data; times are whole seconds
@@ -151,12 +233,22 @@ module PitchforkRs
 
     # Reads the environment now, once, so that what is wrong there stops the start and what changes later is no matter.
     def complete
-      set[:worker_processes] = set[:worker_processes]
+      unless set.key?(:worker_processes)
+        origin = EnvironmentSettings.worker_processes ? "environment" : "default"
+        @verifier.from(origin) { set[:worker_processes] = set[:worker_processes] }
+      end
+      complete_logger
       return if !RACKUP[:set_listener] && @listen_table.any?
 
-      host = RACKUP[:set_listener] ? RACKUP[:host] : ListenAddress::ANY_HOST
+      host = RACKUP[:host]
       host = "[#{host}]" if host.count(":") > 1 && !host.start_with?("[")
-      @verifier.from("command line") { listen("#{host}:#{RACKUP[:port]}") }
+      @verifier.from(origin_of_port) { listen("#{host}:#{RACKUP[:port]}") }
+    end
+
+    def origin_of_port
+      return "command line" if RACKUP[:set_listener]
+
+      EnvironmentSettings.port ? "environment" : "default"
     end
 
     def set_hook(name, callable, block)
@@ -177,6 +269,7 @@ module PitchforkRs
 end
 
 require_relative "configurator/directives/clients"
+require_relative "configurator/directives/files"
 require_relative "configurator/directives/hooks"
 require_relative "configurator/directives/listeners"
 require_relative "configurator/directives/logs"

@@ -5,7 +5,7 @@ module PitchforkRs
   # `HttpServer.new(app, options).start.join`; hooks get it as their first argument.
   class HttpServer
     # Signals that the monitor acts on. They are noted, and looked at between two events.
-    MONITOR_SIGNALS = %w[INT QUIT TERM USR2 TTIN TTOU].freeze
+    MONITOR_SIGNALS = %w[INT QUIT TERM HUP USR1 USR2 TTIN TTOU].freeze
     # Signals that mean something to the monitor only, or that must not end a process by default.
     IGNORED_BY_CHILDREN = %w[HUP USR1 USR2 TTIN TTOU].freeze
     EXIT_SIGNALS = %w[INT QUIT TERM].freeze
@@ -17,6 +17,18 @@ module PitchforkRs
                before_service_worker_ready before_service_worker_exit].freeze
     private_constant :MONITOR_SIGNALS, :IGNORED_BY_CHILDREN, :EXIT_SIGNALS, :SIGNAL_NUMBERS, :HOOKS
 
+    class << self
+      # @return [Array<IO>] what this process has open for the server itself
+      # @api private
+      def open_ios
+        [*(const_get(:LISTENERS) if const_defined?(:LISTENERS)), @log_files&.logger_file].compact
+      end
+
+      # @return [LogFiles] those of the latest server
+      # @api private
+      attr_writer :log_files
+    end
+
     # @return [Configurator] the settings
     attr_reader :config
 
@@ -24,12 +36,18 @@ module PitchforkRs
     #
     # @param app [#call] a Rack application, or a callable without parameters that returns one. It is called in the
     #   mold, so that the monitor never loads the application.
-    # @param options [Hash] directives by name, `listeners:` and `config_file:`; see {Configurator#initialize}
-    # @raise [ConfigurationError] if the configuration is wrong
+    # @param options [Hash, Configurator] directives by name, `listeners:` and `config_file:`; see
+    #   {Configurator#initialize}
+    # @raise [ConfigurationError] if the configuration is wrong, the pid file names a process that runs, or a file to
+    #   log to cannot be opened
     # @raise [SystemCallError] if an address cannot be bound
     def initialize(app, options = {})
       @app = app
-      @config = Configurator.new(options)
+      @config = options.is_a?(Configurator) ? options : Configurator.new(options)
+      @log_files = self.class.log_files = LogFiles.new(config)
+      @pid_file = PidFile.new(config[:pid], config.set.place_of(:pid)) if config[:pid]
+      @pid_file&.check
+      @log_files.check
       @native = NativeMonitor.new(self, config.native_settings)
       @exiting = false
     end
@@ -48,7 +66,10 @@ module PitchforkRs
     # @param sync [Boolean] whether to wait until all workers are ready
     # @return [self]
     # @raise [BootFailure] if the application could not be loaded
+    # @raise [ConfigurationError] if the pid file cannot be written
     def start(sync = true) # rubocop:disable Style/OptionalBooleanParameter
+      @log_files.redirect
+      @pid_file&.write
       trap_monitor_signals
       Process.setproctitle("pitchfork-rs monitor - #{ARGV.join(" ")}")
       @status = @native.run(:mold)
@@ -56,7 +77,11 @@ module PitchforkRs
 
       @status ||= @native.run(:workers) if sync
       announce unless @status
+      @running = !@status
       self
+    ensure
+      # Only the monitor comes by here, and in `join`.
+      @pid_file&.remove unless @running
     end
 
     # Runs the server until it is told to stop.
@@ -68,6 +93,8 @@ module PitchforkRs
       restore_traps
       logger.info("monitor complete status=#{@status}")
       @status
+    ensure
+      @pid_file&.remove
     end
 
     private
@@ -79,6 +106,12 @@ module PitchforkRs
     end
 
     def refork_condition = config[:refork_condition]
+
+    def reopen_logs = @log_files.reopen
+
+    def enter_role(process)
+      Log.process = process
+    end
 
     def build_app
       return @app unless @app.respond_to?(:arity)
@@ -109,7 +142,7 @@ module PitchforkRs
     def trap_monitor_signals
       @traps = MONITOR_SIGNALS.to_h { |signal| [signal, note(signal)] }
       # A handler of any kind makes a child's end interrupt the monitor's wait.
-      %w[CHLD HUP USR1].each { |signal| @traps[signal] = trap(signal) { nil } }
+      @traps["CHLD"] = trap("CHLD") { nil }
     end
 
     # For a program that goes on after its server.

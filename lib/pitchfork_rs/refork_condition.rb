@@ -51,6 +51,11 @@ module PitchforkRs
         false
       end
 
+      # @return [String]
+      def inspect
+        "#<#{self.class} #{@limits.inspect}>"
+      end
+
       private
 
       def now

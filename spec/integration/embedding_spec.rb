@@ -1,12 +1,21 @@
 # frozen_string_literal: true
 
 require "support/server"
+require "json"
 require "open3"
 
 RSpec.describe "a program that embeds the server", :server do
+  # What the program prints.
+  def run_program(source)
+    File.write("program.rb", "require 'json'\nrequire 'pitchfork_rs'\n#{source}")
+    library = File.expand_path("../../lib", __dir__)
+    output, log, status = Open3.capture3(RbConfig.ruby, "-I#{library}", "program.rb")
+    expect(status).to be_success, log
+    output.lines(chomp: true)
+  end
+
   it "goes on after it, with its address free and its signal handlers as they were" do
-    File.write("program.rb", <<~'RUBY')
-      require "pitchfork_rs"
+    lines = run_program(<<~'RUBY')
       old = trap("TERM") { puts "the program's own"; $stdout.flush }
       2.times do
         options = { listeners: ["127.0.0.1:0"], logger: Logger.new($stderr), config_file: nil }
@@ -17,9 +26,52 @@ RSpec.describe "a program that embeds the server", :server do
       Process.kill("TERM", Process.pid)
       puts Dir.children("/proc/self/fd").count { |fd| File.readlink("/proc/self/fd/#{fd}").start_with?("socket:") rescue false }
     RUBY
-    library = File.expand_path("../../lib", __dir__)
-    output, log, status = Open3.capture3(RbConfig.ruby, "-I#{library}", "program.rb")
-    expect(output.lines(chomp: true)).to eq(["status 0", "status 0", "the program's own", "0"]), log
-    expect(status).to be_success
+    expect(lines).to eq(["status 0", "status 0", "the program's own", "0"])
+  end
+
+  it "gives directives and hooks as options, and gets the server's facts" do
+    lines = run_program(<<~'RUBY')
+      notes = Queue.new
+      logger = Logger.new("it.log")
+      note = ->(line) { File.write("notes", line + "\n", mode: "a") }
+      options = {
+        config_file: nil, listeners: ["unix:it.sock"], worker_processes: 2, timeout: 9, logger: logger,
+        after_worker_ready: ->(server, worker) { note.("ready #{worker.nr} #{server.worker_processes}") },
+        before_worker_exit: ->(server, worker) { note.("leaving #{worker.nr} #{server.config[:soft_timeout]}") }
+      }
+      server = PitchforkRs::HttpServer.new(->(env) { [200, {}, [env["pitchfork.worker"].nr.to_s]] }, options).start(true)
+      puts JSON.generate([server.logger.equal?(logger), server.timeout, server.worker_processes, server.config[:timeout],
+                          server.config.listeners.map(&:first), File.readlines("notes", chomp: true).grep(/ready/).sort])
+      UNIXSocket.open("it.sock") { |socket| socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"); puts socket.read[/\d\z/] }
+      Process.kill("TERM", Process.pid)
+      puts server.join
+      puts File.readlines("notes", chomp: true).grep(/leaving/).sort
+    RUBY
+    facts = [true, 11, 2, 11, [File.expand_path("it.sock")], ["ready 0 2", "ready 1 2"]]
+    expect([JSON.parse(lines[0]), lines[1].to_i]).to match([facts, 0..1])
+    expect(lines[2..]).to eq(["0", "leaving 0 9", "leaving 1 9"])
+  end
+
+  it "is told in exceptions what went wrong, and can go on" do
+    lines = run_program(<<~'RUBY')
+      pid_file = File.expand_path("it.pid")
+      start = ->(app, **options) do
+        options = { config_file: nil, listeners: ["unix:it.sock"], logger: Logger.new(nil), pid: pid_file }.merge(options)
+        PitchforkRs::HttpServer.new(app, options).start.join
+      rescue ArgumentError, StandardError => e
+        puts "#{e.class}: #{e.message}"
+      end
+      start.(-> { raise "no luck" })
+      start.(->(_env) {}, worker_processes: 0)
+      start.(->(_env) {}, worker_procesess: 1)
+      UNIXServer.open("taken.sock") { start.(->(_env) {}, listeners: ["unix:taken.sock"]) }
+      puts File.exist?(pid_file)
+    RUBY
+    expect(lines).to match(
+      ["PitchforkRs::BootFailure: the application could not be loaded, see the log",
+       "PitchforkRs::ConfigurationError: options: worker_processes: got 0 (Integer), wanted an Integer of at least 1",
+       'PitchforkRs::ConfigurationError: options: unknown directive "worker_procesess"; did you mean worker_processes?',
+       /\AErrno::EADDRINUSE: Address already in use - bind\(.*taken\.sock\)\z/, "false"]
+    )
   end
 end

@@ -17,21 +17,24 @@ class Server
   ROOT = File.expand_path("../..", __dir__)
   # Whatever the surroundings say must not change what the server does.
   ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT].to_h { |name| [name, nil] }.freeze
-  private_constant :ROOT, :ENVIRONMENT
+  COMMAND = ["#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"].freeze
+  private_constant :ROOT, :ENVIRONMENT, :COMMAND
 
   attr_reader :directory, :pid
 
-  # Writes `config.rb` and `config.ru` into the directory, and starts the command there; below `wrapper`, a command that
-  # starts it as its only child and ends with its status, if there is one.
-  def initialize(directory, rackup, config: "", workers: 1, listen: ["127.0.0.1:0"], wrapper: [])
+  # Writes `config.rb` and `config.ru` into the directory, and starts the command there, or another Ruby program; below
+  # `wrapper`, a command that starts it as its only child and ends with its status, if there is one.
+  def initialize(directory, rackup, config: "", workers: 1, **how)
     @directory = directory
-    @listen = Array(listen)
+    @command = how.fetch(:command, COMMAND)
+    @listen = Array(how.fetch(:listen, "127.0.0.1:0"))
     @wanted = workers
     FileUtils.mkdir_p(directory)
     File.mkfifo(path("gate"))
     addresses = @listen.map { |address| "listen #{address.inspect}\n" }.join
     write("config.rb", "worker_processes #{workers}\n#{addresses}#{config}")
     write("config.ru", rackup)
+    wrapper = how.fetch(:wrapper, [])
     @pid = launch(wrapper)
     @end = Process.detach(@pid)
     @pid = alive_until("the wrapped command") { children.first&.pid } if wrapper.any?
@@ -178,7 +181,7 @@ class Server
   end
 
   def launch(wrapper)
-    command = [*wrapper, RbConfig.ruby, "-I#{ROOT}/lib", "#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"]
+    command = [*wrapper, RbConfig.ruby, "-I#{ROOT}/lib", *@command]
     Process.spawn(ENVIRONMENT, *command, chdir: directory, in: File::NULL, %i[out err] => path("log"), pgroup: true)
   end
 end

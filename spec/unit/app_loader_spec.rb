@@ -98,13 +98,14 @@ RSpec.describe PitchforkRs::AppLoader, :in_tmpdir do
   describe "refusals" do
     it "names a file that does not exist" do
       %w[missing.ru missing.rb].each do |path|
-        expect { described_class.new(path) }.to raise_error(PitchforkRs::ConfigurationError, "#{path}: no such file")
+        expect { described_class.new(path).verify }
+          .to raise_error(PitchforkRs::ConfigurationError, "#{path}: no such file")
       end
     end
 
     it "names a path that is no file" do
       Dir.mkdir("directory.ru")
-      expect { described_class.new("directory.ru") }
+      expect { described_class.new("directory.ru").verify }
         .to raise_error(PitchforkRs::ConfigurationError, "directory.ru: is not a readable file")
     end
 
@@ -138,8 +139,8 @@ RSpec.describe PitchforkRs::AppLoader, :in_tmpdir do
     end
 
     it "says when a quotation is not closed" do
-      expect { options_line("#\\ -o 'a\n") }
-        .to raise_error(PitchforkRs::ConfigurationError, /\Aconfig\.ru: options line: .*quote/i)
+      expect { options_line("# one\n#\\ -o 'a\n") }
+        .to raise_error(PitchforkRs::ConfigurationError, /\Aconfig\.ru:2: options line: .*quote/i)
     end
   end
 end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "json"
 require "open3"
 require "rbconfig"
@@ -15,14 +16,13 @@ RSpec.describe "pitchfork-rs", :in_tmpdir do
       require "json"
       module PitchforkRs
         class HttpServer
-          def initialize(app, options) = (@app, @options = app, options)
+          def initialize(app, config) = (@app, @config = app, config)
 
           def start(sync)
-            @report = { sync: sync, arity: @app.arity, options: @options.dup, env: ENV["RACK_ENV"] }
-            config = Configurator.new(@options)
-            @report.update(listeners: config.listeners.map(&:first), workers: config[:worker_processes], probe: defined?($probe) && $probe,
-                           debug: $DEBUG, verbose: $VERBOSE, include: $LOAD_PATH.first(2), loaded: defined?(APP_WAS_LOADED))
-            @report[:body] = @app.call.call({}).last if config[:worker_processes] == 42
+            @report = { sync: sync, arity: @app.arity, env: ENV["RACK_ENV"], listeners: @config.listeners.map(&:first),
+                        workers: @config[:worker_processes], probe: defined?($probe) && $probe, debug: $DEBUG,
+                        verbose: $VERBOSE, include: $LOAD_PATH.first(2), loaded: defined?(APP_WAS_LOADED) }
+            @report[:body] = @app.call.call({}).last if @config[:worker_processes] == 42
             self
           end
 
@@ -55,7 +55,7 @@ RSpec.describe "pitchfork-rs", :in_tmpdir do
   end
 
   it "starts the server, waits for it, and exits with its status" do
-    expect(report).to include(sync: false, options: { listeners: [] }, listeners: ["0.0.0.0:8080"])
+    expect(report).to include(sync: false, listeners: ["0.0.0.0:8080"])
   end
 
   it "hands over the application unloaded, as something to call without arguments" do
@@ -148,9 +148,121 @@ RSpec.describe "pitchfork-rs", :in_tmpdir do
 
     it "is refused with the file's name" do
       rackup("--nonsense")
-      expect(failure).to eq("pitchfork-rs: config.ru: options line: invalid option: --nonsense")
+      expect(failure).to eq("pitchfork-rs: config.ru:1: options line: invalid option: --nonsense")
       rackup("-w other.ru")
-      expect(failure).to eq("pitchfork-rs: config.ru: options line: unexpected other.ru")
+      expect(failure).to eq("pitchfork-rs: config.ru:1: options line: unexpected other.ru")
+    end
+  end
+
+  describe "--check-config" do
+    # Name, value and place of each line.
+    def checked(*arguments, **options)
+      out, err, status = pitchfork("--check-config", *arguments, **options)
+      expect([err, status]).to eq(["", 0])
+      @heading, _, *lines = out.lines(chomp: true)
+      lines.map { |line| line.match(/\A(\S+) +(.*?) +# (.+)\z/)&.captures || line }
+    end
+
+    it "shows each setting there is with its value and its place, and starts nothing" do
+      File.write("c.rb", <<~RUBY)
+        worker_processes 4
+        listen 3000, backlog: 7
+        timeout 30, cleanup: 4
+        refork_after [5, false]
+        before_fork { |server| server }
+        logger Logger.new("it.log")
+      RUBY
+      rows = checked("-c", "c.rb", "-p", "81", "-E", "staging")
+      names = described_settings
+      expect(rows.map(&:first)).to eq([*["listen"] * 2, *names])
+      expect(rows).to include(
+        ["listen", '"0.0.0.0:3000", backlog: 7', "c.rb:2"], ["listen", '"0.0.0.0:81", backlog: 1024', "command line"],
+        ["worker_processes", "4", "c.rb:1"], %w[soft_timeout 30 c.rb:3], %w[cleanup_timeout 4 c.rb:3],
+        ["timeout", "34", "follows from others"], ["before_fork", "Proc at c.rb:5", "c.rb:5"],
+        ["refork_condition", "#<PitchforkRs::ReforkCondition::RequestsCount [5, false]>", "c.rb:4"],
+        ["logger", "Logger to it.log", "c.rb:6"], ["after_worker_ready", "logs a line", "default"],
+        %w[spawn_timeout 10 default], %w[pid none default]
+      )
+      expect(@heading).to eq("The configuration is fine: c.rb, RACK_ENV staging, application config.ru (not loaded)")
+    end
+
+    # As another process would see them: the directives are read here, in no process of a server.
+    def described_settings
+      require "pitchfork_rs/configurator"
+      PitchforkRs::Configurator.new(config_file: nil).effective_settings.map { |name, _| name.to_s }
+    end
+
+    it "goes by the options line and the environment, too" do
+      File.write("config.ru", "#\\ -l 127.0.0.1:82\nraise 'never loaded'\n")
+      rows = checked(env: { "WEB_CONCURRENCY" => "3" })
+      expect(rows).to include(["listen", '"127.0.0.1:82", backlog: 1024', "options"],
+                              %w[worker_processes 3 environment])
+      File.write("config.ru", "raise 'never loaded'\n")
+      expect(checked(env: { "PORT" => "3001" })).to include(["listen", '"0.0.0.0:3001", backlog: 1024', "environment"])
+      expect(checked).to include(["listen", '"0.0.0.0:8080", backlog: 1024', "default"])
+      expect(@heading).to include("no file")
+    end
+
+    it "creates no file, and does not mind the pid file of the server that runs" do
+      File.write("server.pid", Process.pid.to_s)
+      File.write("c.rb", "pid 'server.pid'\nstdout_path 'out'\nstderr_path 'err'\nlog_format :json\n")
+      before = Dir.children(".")
+      expect(checked("-c", "c.rb")).to include(["pid", File.expand_path("server.pid").inspect, "c.rb:1"],
+                                               ["logger", "Logger to standard error", "c.rb:4"])
+      expect(Dir.children(".")).to match_array(before)
+    end
+
+    it "fails in one line as a start would" do
+      File.write("c.rb", "\nworker_processes 0")
+      expect(failure("--check-config", "-c", "c.rb")).to start_with("pitchfork-rs: c.rb:2: worker_processes: got 0")
+      expect(failure("--check-config", "missing.ru")).to eq("pitchfork-rs: missing.ru: no such file")
+    end
+  end
+
+  describe "working_directory" do
+    it "is where paths in the lines that follow it begin" do
+      Dir.mkdir("elsewhere")
+      File.write("elsewhere/config.ru", "")
+      File.write("c.rb", <<~RUBY)
+        stdout_path "out.log"
+        working_directory "elsewhere"
+        stderr_path Pathname("err.log")
+        pid "it.pid"
+      RUBY
+      out, err, status = pitchfork("--check-config", "-r", "pathname", "-c", "c.rb")
+      expect([err, status]).to eq(["", 0])
+      paths = out.scan(/^(stdout_path|stderr_path|pid|working_directory) +"(.*?)"/).to_h
+      expected = { stdout_path: "out.log", stderr_path: "elsewhere/err.log", pid: "elsewhere/it.pid",
+                   working_directory: "elsewhere" }
+      expect(paths).to eq(expected.to_h { |name, path| [name.to_s, File.expand_path(path)] })
+    end
+
+    def prepare
+      FileUtils.mkdir_p("elsewhere")
+      File.write("elsewhere/config.ru", "run ->(_env) { [200, {}, 'from ' + ENV['PWD']] }")
+      File.write("c.rb", "worker_processes 42\nworking_directory 'elsewhere'\nlisten 'unix:rel.sock'")
+    end
+
+    it "is where the application is, and Unix sockets are" do
+      prepare
+      result = report("-c", "c.rb")
+      expect(result).to include(listeners: [File.expand_path("elsewhere/rel.sock")],
+                                body: "from #{File.expand_path("elsewhere")}")
+    end
+
+    it "may be the only place where the application is" do
+      prepare
+      File.delete("config.ru")
+      expect(report("-c", "c.rb")).to include(body: /\Afrom/)
+      File.delete("elsewhere/config.ru")
+      expect(failure("-c", "c.rb")).to eq("pitchfork-rs: config.ru: no such file")
+    end
+
+    it "comes too late for the options line of an application that is only there" do
+      prepare
+      File.delete("config.ru")
+      File.write("elsewhere/config.ru", "#\\ -p 9\nrun 1\n")
+      expect(failure("-c", "c.rb")).to match(/\Apitchfork-rs: config\.ru:1: options line: is seen too late.* c\.rb;/)
     end
   end
 
@@ -164,6 +276,7 @@ RSpec.describe "pitchfork-rs", :in_tmpdir do
     expect([err, status]).to eq(["", 0])
     expect(out).to start_with("Usage: pitchfork-rs [options] [config.ru]\n")
     expect(out.scan(/^  (-\w), --/).flatten).to eq(%w[-e -r -I -d -w -l -p -o -c -E -s -D -h -v])
+    expect(out).to match(/^ +--check-config /)
   end
 
   it "shows its version" do
@@ -174,7 +287,7 @@ RSpec.describe "pitchfork-rs", :in_tmpdir do
   describe "what it refuses, in one line and with status 1" do
     it "is an option it does not know, or a value that one cannot have" do
       expect(failure("--nonsense")).to eq("pitchfork-rs: invalid option: --nonsense")
-      expect(failure("-p", "http")).to eq("pitchfork-rs: invalid argument: -p http")
+      expect(failure("-p", "http")).to eq("pitchfork-rs: invalid argument: -p http, wanted a port from 0 to 65535")
       expect(failure("-p")).to eq("pitchfork-rs: missing argument: -p")
     end
 

@@ -195,10 +195,16 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
       expect(complaint_of("worker_procesess 4")).to eq('unknown directive "worker_procesess"')
     end
 
-    it "include directives of other servers" do
-      %w[preload_app pid check_client_connection stderr_path].each do |name|
-        expect(complaint_of("#{name} true")).to start_with("unknown directive #{name.inspect}")
+    it "say what to do instead of a directive of Unicorn's, also as an option" do
+      { "preload_app true" => /\Apreload_app: remove it: the application is always loaded/,
+        "user 'www', 'www'" => /\Auser: remove it and start the server as that user/,
+        "before_exec { |server| }" => /\Abefore_exec: remove it/,
+        "after_fork { |server, worker| }" => /\Aafter_fork: use after_worker_fork/,
+        "worker_exec true" => /\Aworker_exec: remove it/,
+        "default_middleware false" => /\Adefault_middleware: remove it/ }.each do |line, complaint|
+        expect(complaint_of(line)).to match(complaint)
       end
+      expect { described_class.new(preload_app: true) }.to raise_error(error_class, /\Aoptions: preload_app: remove it/)
     end
 
     it "can be rescued in the file" do
@@ -346,6 +352,44 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
         .to eq("logger: got nil, wanted an object that responds to debug, info, warn, error and fatal")
       incomplete = "logger Struct.new(:debug, :info, :warn, :error).new"
       expect(complaint_of(incomplete)).to match(/\Alogger: got #<struct .* wanted an object that responds to/)
+    end
+  end
+
+  describe "files and directories" do
+    %i[stdout_path stderr_path pid].each do |name|
+      it "take a file for #{name}, in a directory that exists, or nil for none" do
+        expect(configure("#{name} 'x'\n#{name} nil")[name]).to be_nil
+        expect(complaint_of("#{name} 5")).to eq("#{name}: got 5 (Integer), wanted a path, as a String or a Pathname")
+        expect(complaint_of("#{name} ''")).to match(/\A#{name}: got "" .*wanted a path/)
+        expect(complaint_of("#{name} \"a\\0b\"")).to match(/\A#{name}: got .*wanted a path/)
+        expect(complaint_of("#{name} '/no/such/file'")).to eq(
+          "#{name}: got \"/no/such/file\" (String), wanted a file in a directory that exists, there is no /no/such"
+        )
+        expect(complaint_of("#{name} '.'")).to eq("#{name}: got \".\" (String), wanted a file, this is a directory")
+        expect(complaint_of("#{name} '~no-such-user-here/x'")).to match(/\A#{name}: got .*which is no valid path/)
+      end
+    end
+  end
+
+  describe "log_format" do
+    it "is that of the default logger, which others keep as it is" do
+      config = configure("log_format :json\nConfigurator::DEFAULTS[:logger].progname = '[X]'")
+      default = described_class::DEFAULTS[:logger]
+      expect([config[:logger].formatter.class, config[:logger].progname, default.formatter.class])
+        .to eq([PitchforkRs::Log::JsonFormatter, "[X]", Logger::Formatter])
+      expect(configure("log_format :text")[:logger]).to equal(default)
+    ensure
+      default.progname = "[Pitchfork]"
+    end
+
+    it "is :text or :json" do
+      expect(complaint_of("log_format 'json'")).to eq('log_format: got "json" (String), wanted one of :text, :json')
+    end
+
+    it "is refused together with a logger, in any order" do
+      complaint = "log_format: got :json and a logger, which has a format of its own; wanted one of them"
+      expect(error_of("log_format :json\nlogger Logger.new(nil)").message).to eq("pitchfork.conf.rb:1: #{complaint}")
+      expect(error_of("logger Logger.new(nil)\nlog_format :json").message).to eq("pitchfork.conf.rb:2: #{complaint}")
     end
   end
 

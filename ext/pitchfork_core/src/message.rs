@@ -37,6 +37,8 @@ pub enum Order {
         /// Serve first what waits in the listeners' queues: the whole server stops, nobody else will.
         drain: bool,
     },
+    /// Reopen the files that are logged to: somebody has renamed them.
+    ReopenLogs,
 }
 
 /// From a child to the monitor.
@@ -77,6 +79,7 @@ impl Order {
             }
             Self::Promote { token, slot, generation } => Frame::new(2).u64(token.0).u32(slot).u32(generation),
             Self::Leave { drain } => Frame::new(3).u32(u32::from(drain)),
+            Self::ReopenLogs => Frame::new(4),
         }
     }
 
@@ -92,6 +95,7 @@ impl Order {
             },
             2 => Self::Promote { token: Token(fields.u64()?), slot: fields.u32()?, generation: fields.u32()? },
             3 => Self::Leave { drain: fields.flag()? },
+            4 => Self::ReopenLogs,
             tag => return Err(Error::Frame { tag, length: frame.len() }),
         };
         fields.end(order)
@@ -225,6 +229,7 @@ mod tests {
                 generation
             }),
             any::<bool>().prop_map(|drain| Order::Leave { drain }),
+            Just(Order::ReopenLogs),
         ]
     }
 

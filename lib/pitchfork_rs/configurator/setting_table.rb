@@ -12,6 +12,13 @@ module PitchforkRs
         super() { |table, name| settings[name]&.default_in(table) }
         @settings = settings
         @verifier = verifier
+        @places = {}
+      end
+
+      # @param name [Symbol]
+      # @return [String, nil] where the setting was made, if it was
+      def place_of(name)
+        @places[name]
       end
 
       # @param name [Symbol]
@@ -23,6 +30,7 @@ module PitchforkRs
         if value.nil? && check.nil_resets?
           delete(name)
         else
+          @places[name] = @verifier.place
           super(name, @verifier.verify(name, check, value))
         end
       end

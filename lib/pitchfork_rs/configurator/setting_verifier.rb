@@ -11,6 +11,19 @@ module PitchforkRs
       OWN_FILES = File.expand_path("..", __dir__)
       private_constant :LONGEST_VALUE, :OWN_FILES
 
+      # The spell checker never suggests what was written, which is right but for a String in a Symbol's place. There is
+      # no checker under `--disable-did_you_mean`.
+      #
+      # @param name [#to_s]
+      # @param candidates [Array<Symbol>]
+      # @return [Symbol, nil] the candidate that was meant, if one comes near enough
+      def self.suggestion(name, candidates)
+        same = candidates.find { |candidate| candidate.to_s == name.to_s }
+        return same if same || !defined?(DidYouMean::SpellChecker)
+
+        DidYouMean::SpellChecker.new(dictionary: candidates).correct(name.to_s).first
+      end
+
       def initialize
         @origin = nil
         @file = nil
@@ -65,26 +78,28 @@ module PitchforkRs
       # @param candidates [Array<Symbol>] the keys there are
       # @raise [ConfigurationError] always
       def unknown_key(what, name, candidates)
-        guess = suggestion(name, candidates)
+        guess = self.class.suggestion(name, candidates)
         complain("#{what} #{shorten(name.inspect)}#{"; did you mean #{guess.inspect}?" if guess}")
       end
 
       # @param name [#to_s]
       # @param at [String] the place, if it is not the line being evaluated
       # @raise [ConfigurationError] always
-      def unknown_directive(name, at: location)
-        guess = suggestion(name, Configurator.directives)
+      def unknown_directive(name, at: place)
+        instead = Configurator.replacement_for(name)
+        complain("#{name}: #{instead}", at: at) if instead
+
+        guess = self.class.suggestion(name, Configurator.directives)
         complain("unknown directive #{shorten(name.to_s.inspect)}#{"; did you mean #{guess}?" if guess}", at: at)
       end
 
       # @raise [ConfigurationError] always; the exception being rescued becomes its cause
-      def complain(message, at: location)
+      def complain(message, at: place)
         raise ConfigurationError, [at, message].compact.join(": ").gsub(/\s*\n\s*/, " ")
       end
 
-      private
-
-      def location
+      # @return [String, nil] where the setting being made is written
+      def place
         return @origin if @origin
 
         frames = caller_locations
@@ -92,6 +107,8 @@ module PitchforkRs
         frame ||= frames.find { |candidate| !candidate.path.start_with?("#{OWN_FILES}/") }
         frame && "#{frame.path}:#{frame.lineno}"
       end
+
+      private
 
       def describe(value)
         text = shorten(value.inspect)
@@ -104,15 +121,6 @@ module PitchforkRs
 
       def shorten(text)
         text.length > LONGEST_VALUE ? "#{text[0, LONGEST_VALUE - 1]}…" : text
-      end
-
-      # The spell checker never suggests what was written, which is right but for a String in a Symbol's place. There is
-      # no checker under `--disable-did_you_mean`.
-      def suggestion(name, candidates)
-        same = candidates.find { |candidate| candidate.to_s == name.to_s }
-        return same if same || !defined?(DidYouMean::SpellChecker)
-
-        DidYouMean::SpellChecker.new(dictionary: candidates).correct(name.to_s).first
       end
     end
   end

@@ -9,18 +9,38 @@ module PitchforkRs
         # @param minimum [Integer]
         # @param nil_resets [Boolean] whether `nil` brings the default back
         def integer(minimum, nil_resets: false)
-          new("an Integer of at least #{minimum}", nil_resets: nil_resets) do |value|
+          reader = ->(text) { Integer(text, 10) }
+          new("an Integer of at least #{minimum}", nil_resets: nil_resets, reader: reader) do |value|
             value.is_a?(Integer) && value >= minimum
           end
         end
 
         # A time that need not be whole.
         def seconds
-          new("a number of seconds of at least 0.001") { |value| value.is_a?(Numeric) && value.real? && value >= 0.001 }
+          new("a number of seconds of at least 0.001", reader: ->(text) { Float(text) }) do |value|
+            value.is_a?(Numeric) && value.real? && value >= 0.001
+          end
         end
 
         def boolean
-          new("true or false") { |value| [true, false].include?(value) }
+          new("true or false", reader: { "true" => true, "false" => false }.to_proc) do |value|
+            [true, false].include?(value)
+          end
+        end
+
+        # @param nil_resets [Boolean] whether `nil` brings the default back
+        def path(nil_resets: false)
+          new("a path, as a String or a Pathname", nil_resets: nil_resets, reader: :itself.to_proc) do |value|
+            text = value.respond_to?(:to_path) ? value.to_path : value
+            text.is_a?(String) && text.match?(/\A[^\0]+\z/)
+          rescue ::ArgumentError, Encoding::CompatibilityError # bytes that are not valid in its encoding
+            false
+          end
+        end
+
+        # @param values [Array<Symbol>]
+        def one_of(*values)
+          new("one of #{values.map(&:inspect).join(", ")}", reader: :to_sym.to_proc) { |value| values.include?(value) }
         end
 
         # @param methods [Array<Symbol>]
@@ -67,14 +87,30 @@ module PitchforkRs
       # @return [String] what a good value is
       attr_reader :wanted
 
-      def initialize(wanted, nil_resets: false, &test)
+      # @param reader [Proc, nil] makes a value of text, where good values can be written so
+      def initialize(wanted, nil_resets: false, reader: nil, &test)
         @wanted = wanted.freeze
         @nil_resets = nil_resets
+        @reader = reader
         @test = test
       end
 
       def accept?(value)
         @test.call(value)
+      end
+
+      # @return [Boolean] whether good values can be written as text
+      def textual?
+        !@reader.nil?
+      end
+
+      # @param text [String]
+      # @return [Object] what the text says, if it says something that is accepted; else the text
+      def read(text)
+        value = @reader&.call(text)
+        value.nil? ? text : value
+      rescue ::ArgumentError, TypeError
+        text
       end
 
       def nil_resets?

@@ -103,6 +103,7 @@ impl Child {
         info::enter(house.scoreboard, Some(line));
         let object = WorkerObject::living(house.scoreboard, post.slot, post.token, post.kind, post.generation, pid);
         let object = BoxValue::new(ruby.obj_wrap(object).as_value());
+        server.call(ruby, "enter_role", (*object,))?;
         let child = Self { house, post, object };
         child.title(ruby, format_args!("init"));
         Ok(child.report(ruby, Report::Registered { pid })?.then_some(child))
@@ -151,13 +152,20 @@ impl Child {
 
     /// The next order, and the channel for the child to be made, if there is one. A channel that was closed is an
     /// order to leave: the monitor is gone, or has given this process up.
+    ///
+    /// What every child does alike is done here, between two of its own orders: logs are reopened before a fork that
+    /// was ordered later, and by a process that was forked before.
     pub fn next_order(&self, ruby: &Ruby) -> Result<Option<(Order, Option<OwnedFd>)>, Error> {
-        match self.post.channel.receive().map_err(|error| raise(ruby, &error))? {
-            Received::Empty => Ok(None),
-            Received::Closed => Ok(Some((Order::Leave { drain: false }, None))),
-            Received::Message { bytes, len, descriptor } => {
-                let order = Order::decode(&bytes[..len]).map_err(|error| raise(ruby, &error))?;
-                Ok(Some((order, descriptor)))
+        loop {
+            match self.post.channel.receive().map_err(|error| raise(ruby, &error))? {
+                Received::Empty => return Ok(None),
+                Received::Closed => return Ok(Some((Order::Leave { drain: false }, None))),
+                Received::Message { bytes, len, descriptor } => {
+                    match Order::decode(&bytes[..len]).map_err(|error| raise(ruby, &error))? {
+                        Order::ReopenLogs => drop(self.house.server.call(ruby, "reopen_logs", ())?),
+                        order => return Ok(Some((order, descriptor))),
+                    }
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The monitor: turns what happens into events, and what is decided into deeds.
 
+mod logs;
 mod reaping;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -135,6 +136,7 @@ impl Monitor {
         if let Some(role) = self.reap_all(ruby)? {
             return Ok(Some(role));
         }
+        self.see_to_logs(ruby)?;
         for (number, signal) in [
             (libc::SIGINT, Signal::Int),
             (libc::SIGTERM, Signal::Term),

@@ -11,6 +11,7 @@ use super::body::Body;
 use super::call;
 use super::connection::Connection;
 use super::hijack::Claim;
+use super::keys;
 use super::response::{Outgoing, Response, WriteError, Written, close_body};
 use super::sender::Sender;
 use super::settings::Settings;
@@ -200,6 +201,22 @@ impl Exchange<'_> {
             match call() {
                 Err(error) if call::is_application_error(ruby, &error) => {
                     call::log_error(ruby, self.logger, "rack.response_finished error", &error);
+                }
+                other => drop(other?),
+            }
+        }
+        self.close_tempfiles(ruby, ended.fate)
+    }
+
+    /// Closes and removes the files that Rack has made of uploads, unless the application goes on with the connection,
+    /// and perhaps with them.
+    fn close_tempfiles(&self, ruby: &Ruby, fate: Fate) -> Result<(), Error> {
+        let files: Option<Value> = self.env.get(ruby.get_inner(&keys::TEMPFILES));
+        let Some(files) = files.and_then(RArray::from_value).filter(|_| fate == Fate::Kept) else { return Ok(()) };
+        for file in files {
+            match file.funcall::<_, _, Value>("close!", ()) {
+                Err(error) if call::is_application_error(ruby, &error) => {
+                    call::log_error(ruby, self.logger, "rack.tempfiles error", &error);
                 }
                 other => drop(other?),
             }

@@ -31,6 +31,7 @@ keys! {
     CONTENT_LENGTH = "CONTENT_LENGTH",
     URL_SCHEME = "rack.url_scheme",
     INPUT = "rack.input",
+    TEMPFILES = "rack.tempfiles",
     GET = "GET",
     HTTP_1_0 = "HTTP/1.0",
     HTTP_1_1 = "HTTP/1.1",

@@ -21,6 +21,7 @@ module PitchforkRs
     def listen(address, options = {})
       @verifier.verify_options(:listen, options, LISTEN_OPTIONS)
       canonical = canonical_address(address)
+      @listener_places[canonical] ||= @verifier.place
       @listen_table[canonical] = @listen_table.fetch(canonical, {}).merge(options)
     end
     directive_method :listen
