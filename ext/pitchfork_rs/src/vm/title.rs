@@ -4,6 +4,9 @@ use std::fmt::{self, Write};
 use std::fs;
 use std::sync::OnceLock;
 
+/// What all titles of a server begin with.
+const PREFIX: &[u8] = b"pitchfork-rs ";
+
 /// Memory that the kernel shows as the command line: the arguments this program was started with, and behind them its
 /// first environment.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +42,13 @@ impl Area {
         let (arg_start, arg_end, env_start, env_end) = (field(48)?, field(49)?, field(50)?, field(51)?);
         let is_whole = arg_start != 0 && arg_start < arg_end && arg_end == env_start && env_start < env_end;
         let area = Self { start: arg_start, len: env_end - arg_start };
-        (is_whole && !area.holds_environment()).then_some(area)
+        (is_whole && !area.holds_environment() && area.shows_a_title()).then_some(area)
+    }
+
+    /// Whether Ruby has written a title of this server there. It has not where this program runs inside another, such
+    /// as an emulator or a debugger: the kernel then shows the arguments of that one.
+    fn shows_a_title(self) -> bool {
+        fs::read("/proc/self/cmdline").is_ok_and(|shown| shown.starts_with(PREFIX))
     }
 
     /// Whether some variable of the environment still lies there.
