@@ -9,7 +9,6 @@ module PitchforkRs
     def initialize(path, place)
       @path = path
       @place = place
-      @owner = nil
     end
 
     # @raise [ConfigurationError] if the file names a process that runs, or is anything but a pid file
@@ -27,34 +26,44 @@ module PitchforkRs
       complain("cannot read #{@path} (#{e.class.new.message})")
     end
 
-    # Replaces a file that a process has left behind. From now on this process is the file's owner.
+    # Writes the file, in the place of one that a process has left behind.
     #
     # @raise [ConfigurationError] as {#check}, and if the file cannot be written
     # @return [void]
     def write
-      File.open(@path, File::WRONLY | File::CREAT | File::EXCL, 0o644) { |file| file.puts(Process.pid) }
-      @owner = Process.pid
+      create
     rescue Errno::EEXIST
-      check
-      File.unlink(@path)
-      retry
+      replace
     rescue SystemCallError => e
-      complain("cannot write #{@path} (#{e.class.new.message})")
+      complain_of_writing(e)
     end
 
-    # Removes the file, unless it is another's by now. Does nothing in a child of its owner.
+    # Removes the file, if it names this process: not if it is another's by now, and not in a child.
     #
     # @return [void]
     def remove
-      return unless @owner == Process.pid
-
-      @owner = nil
       File.unlink(@path) if File.read(@path).to_i == Process.pid
     rescue SystemCallError
       nil
     end
 
     private
+
+    def create
+      File.open(@path, File::WRONLY | File::CREAT | File::EXCL, 0o644) { |file| file.puts(Process.pid) }
+    end
+
+    def replace
+      check
+      File.unlink(@path)
+      create
+    rescue SystemCallError => e
+      complain_of_writing(e)
+    end
+
+    def complain_of_writing(error)
+      complain("cannot write #{@path} (#{error.class.new.message})")
+    end
 
     # In a container each start may get the same pid, which a file from before then names.
     def running?(pid)

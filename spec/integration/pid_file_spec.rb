@@ -62,6 +62,16 @@ RSpec.describe "the pid file", :server do
     expect(File.read("it.pid")).to eq("1\n")
   end
 
+  it "is not removed by a process that was forked without our knowing" do
+    require "pitchfork_rs"
+    file = PitchforkRs::PidFile.new("it.pid", "here")
+    file.write
+    Process.wait(fork { file.remove.then { exit!(0) } })
+    expect(File.read("it.pid")).to eq("#{Process.pid}\n")
+    file.remove
+    expect(File.exist?("it.pid")).to be(false)
+  end
+
   it "is not written where an address is taken" do
     TCPServer.open("127.0.0.1", 0) do |taken|
       server = start_with_pid(listen: "127.0.0.1:#{taken.addr[1]}", ready: false)

@@ -38,6 +38,12 @@ RSpec.describe "the Rack handler", :server do
     RUBY
   end
 
+  def ruby(code, *options)
+    out, status = Open3.capture2e({ "RUBYOPT" => nil }, RbConfig.ruby, "-I#{library}", *options, "-e", code)
+    expect(status).to be_success, out
+    out.lines(chomp: true)
+  end
+
   def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
 
   def ports(server) = server.addresses.map { |address| address[/\d+\z/].to_i }.uniq
@@ -125,6 +131,19 @@ RSpec.describe "the Rack handler", :server do
       expect(ports(server)).to eq([other])
     end
 
+    it "at rackup's own default port too, if it was told so" do
+      code = <<~RUBY
+        require "pitchfork_rs/rack_handler"
+        Dir.mkdir("config")
+        File.write("config/pitchfork.rb", "listen '127.0.0.1:9'")
+        [9292, "9292"].each do |port|
+          options = { Host: "0.0.0.0", Port: port, AccessLog: [], config: "config.ru", environment: "development" }
+          p PitchforkRs::RackHandler::Options.new(options).configure.listeners.map(&:first)
+        end
+      RUBY
+      expect(ruby(code)).to eq(['["127.0.0.1:9"]', '["0.0.0.0:9292"]'])
+    end
+
     it "with the options of the file, where that has the same address" do
       server = handled("{ Host: '127.0.0.1', Port: '#{file_port}' }",
                        config: "listen '127.0.0.1:#{file_port}', backlog: 7\n" \
@@ -149,12 +168,6 @@ RSpec.describe "the Rack handler", :server do
   end
 
   describe "is found" do
-    def ruby(code, *options)
-      out, status = Open3.capture2e({ "RUBYOPT" => nil }, RbConfig.ruby, "-I#{library}", *options, "-e", code)
-      expect(status).to be_success, out
-      out.lines(chomp: true)
-    end
-
     it "by Rack 2" do
       require "rack"
       skip "this Rack has no handlers" if Gem::Version.new(Rack.release) >= Gem::Version.new("3")

@@ -53,7 +53,7 @@ module PitchforkRs
       def address_was_given?
         return (@given & %i[Host Port]).any? if @given
 
-        @port.is_a?(String) || @port != DEFAULT_PORT || !DEFAULT_HOSTS.include?(@host)
+        @port != DEFAULT_PORT || !DEFAULT_HOSTS.include?(@host)
       end
 
       def port

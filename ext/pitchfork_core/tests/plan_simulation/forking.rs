@@ -19,6 +19,8 @@ impl World {
                 self.leave(process.pid, drain);
                 return;
             }
+            // The plan does not know of logs.
+            Order::ReopenLogs => return,
         };
         // The end of the new channel that came with the order is the forker's own now.
         if let Some(process) = self.processes.get_mut(&process.pid) {
