@@ -14,6 +14,9 @@ require_relative "pitchfork_rs/http_server"
 # A Rack server that forks its workers from a warmed process, so that they share memory.
 module PitchforkRs
   class << self
+    # @return [Array<String>] where this process listens: `1.2.3.4:80`, `[::1]:80` or the path of a Unix socket
+    def listener_names = HttpServer::LISTENERS.names
+
     # Logs an exception: `PREFIX: MESSAGE (CLASS)`, then its backtrace, a line each.
     #
     # @param logger [#error]

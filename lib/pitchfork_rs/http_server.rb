@@ -1,9 +1,13 @@
 # frozen_string_literal: true
 
+require_relative "http_server/listening"
+
 module PitchforkRs
   # A server: its configuration, and the Ruby side of its processes. Programs that embed one use
   # `HttpServer.new(app, options).start.join`; hooks get it as their first argument.
   class HttpServer
+    include Listening
+
     # Signals that the monitor acts on. They are noted, and looked at between two events.
     MONITOR_SIGNALS = %w[INT QUIT TERM USR2 TTIN TTOU].freeze
     # Signals that mean something to the monitor only, or that must not end a process by default.
@@ -19,17 +23,17 @@ module PitchforkRs
     # @return [Configurator] the settings
     attr_reader :config
 
-    # Binds the listeners; nothing is started yet.
+    # Reads the configuration; nothing is bound or started yet.
     #
     # @param app [#call] a Rack application, or a callable without parameters that returns one. It is called in the
     #   mold, so that the monitor never loads the application.
     # @param options [Hash] directives by name, `listeners:` and `config_file:`; see {Configurator#initialize}
     # @raise [ConfigurationError] if the configuration is wrong
-    # @raise [SystemCallError] if an address cannot be bound
     def initialize(app, options = {})
       @app = app
       @config = Configurator.new(options)
       @native = NativeMonitor.new(self, config.native_settings)
+      @private_listeners = []
       @exiting = false
     end
 
@@ -42,16 +46,17 @@ module PitchforkRs
     # @return [Integer] seconds after which a busy worker is killed: soft timeout and clean-up together
     def timeout = config[:timeout]
 
-    # Starts the server. Children never return from here.
+    # Binds the listeners, again and again while one of them is in use as its options say, and starts the server.
+    # Children never return from here.
     #
     # @param sync [Boolean] whether to wait until all workers are ready
     # @return [self]
-    # @raise [BootFailure] if the application could not be loaded
+    # @raise [BootFailure] if an address cannot be listened on, or the application could not be loaded
     def start(sync = true) # rubocop:disable Style/OptionalBooleanParameter
       trap_monitor_signals
       Process.setproctitle("pitchfork-rs monitor - #{ARGV.join(" ")}")
-      @status = @native.run(:mold)
-      raise BootFailure, "the application could not be loaded, see the log" if @status == 1
+      @status = bind_listeners || @native.run(:mold)
+      fail_to_boot if @status == 1
 
       @status ||= @native.run(:workers) if sync
       announce unless @status
@@ -64,6 +69,7 @@ module PitchforkRs
     def join
       logger.info("monitor process ready") unless @status
       @status ||= @native.run(:end)
+      LISTENERS.remove
       restore_traps
       logger.info("monitor complete status=#{@status}")
       @status
@@ -87,6 +93,11 @@ module PitchforkRs
       when 2 then @app.call(nil, self)
       else @app
       end
+    end
+
+    def fail_to_boot
+      LISTENERS.remove
+      raise BootFailure, "the application could not be loaded, see the log"
     end
 
     # A server whose operator's hook failed is not what the operator wanted.

@@ -2,9 +2,11 @@
 #![allow(unsafe_code)]
 
 pub mod accept;
+pub mod bell;
 pub mod channel;
 pub mod clock;
 pub mod filter;
 pub mod memory;
 pub mod process;
 pub mod shared;
+pub mod tcp;
