@@ -16,14 +16,17 @@ class Server
 
   ROOT = File.expand_path("../..", __dir__)
   # Whatever the surroundings say must not change what the server does.
-  ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT].to_h { |name| [name, nil] }.freeze
+  ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT LISTEN_FDS LISTEN_PID UNICORN_FD].to_h { |name| [name, nil] }.freeze
   private_constant :ROOT, :ENVIRONMENT
 
   attr_reader :directory, :pid
 
-  # Writes `config.rb` and `config.ru` into the directory, and starts the command there.
-  def initialize(directory, rackup, config: "", workers: 1, listen: ["127.0.0.1:0"])
+  # Writes `config.rb` and `config.ru` into the directory, and starts the command there, with `sockets` as its
+  # descriptors from 3 on.
+  def initialize(directory, rackup, config: "", workers: 1, listen: ["127.0.0.1:0"], sockets: [], environment: {})
     @directory = directory
+    @sockets = sockets
+    @environment = ENVIRONMENT.merge(environment)
     @listen = Array(listen)
     @wanted = workers
     FileUtils.mkdir_p(directory)
@@ -65,7 +68,7 @@ class Server
 
   # Waits until the server listens and all its workers wait for requests.
   def wait_until_ready
-    alive_until("listening") { addresses.size == @listen.size }
+    alive_until("listening") { addresses.size >= @listen.size }
     wait_for_workers(@wanted)
     self
   end
@@ -162,7 +165,11 @@ class Server
 
   def launch
     command = [RbConfig.ruby, "-I#{ROOT}/lib", "#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"]
-    Process.spawn(ENVIRONMENT, *command, chdir: directory, in: File::NULL, %i[out err] => path("log"), pgroup: true)
+    # A supervisor knows the pid before the command is there.
+    command = ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh", *command] if @environment["LISTEN_FDS"]
+    passed = @sockets.each_with_index.to_h { |socket, index| [3 + index, socket] }
+    Process.spawn(@environment, *command, chdir: directory, in: File::NULL, %i[out err] => path("log"), pgroup: true,
+                                          **passed)
   end
 end
 

@@ -75,13 +75,19 @@ module PitchforkRs
       private
 
       def open(number, source)
-        socket = Socket.for_fd(number)
+        socket = begin
+          Socket.for_fd(number)
+        rescue SystemCallError, ArgumentError # the latter from some Rubies, for a descriptor that is no socket
+          complain(number, source, "is no open socket")
+        end
+        complaint = complaint_about(socket)
+        complain(number, source, complaint) if complaint
         socket.close_on_exec = true
-        complaint = complaint_about(socket) or return socket
+        socket
+      end
+
+      def complain(number, source, complaint)
         raise BootFailure, "environment: #{source}: descriptor #{number} #{complaint}, wanted a listening stream socket"
-      rescue SystemCallError, ArgumentError => e
-        # The latter is what Ruby has for a descriptor that is no socket.
-        raise BootFailure, "environment: #{source}: descriptor #{number}: #{e.message}, wanted a listening stream socket"
       end
 
       def complaint_about(socket)

@@ -28,7 +28,7 @@ module PitchforkRs
           raise "listen works in after_worker_fork; what all workers listen on is for the configuration to say"
         end
 
-        name, options = config.listener(address, options)
+        name, options = config.resolve_listener(address, options)
         return if LISTENERS.names.include?(name)
 
         before = LISTENERS.to_a

@@ -223,10 +223,14 @@ fn an_option_that_cannot_be_set_is_named() {
 #[test]
 fn a_silent_connection_is_kept_back_until_it_speaks() {
     let listener = listening("127.0.0.1:0", Options { tcp_defer_accept: 30, ..EAGER });
+    let ports = [tcp(&listener).port()];
+    assert!(!sys::half_open::any(&ports));
     let mut client = TcpStream::connect(tcp(&listener)).unwrap();
     assert!(listener.accept().unwrap().is_none());
+    assert!(sys::half_open::any(&ports));
     client.write_all(b"x").unwrap();
     wait_until(|| listener.accept().unwrap().is_some());
+    assert!(!sys::half_open::any(&ports));
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub mod bell;
 pub mod channel;
 pub mod clock;
 pub mod filter;
+pub mod half_open;
 pub mod memory;
 pub mod process;
 pub mod shared;

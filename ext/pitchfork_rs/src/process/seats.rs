@@ -8,6 +8,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use pitchfork_core::children::{Kind, Millis};
 use pitchfork_core::error::Error;
 use pitchfork_core::listen::Listener;
+use pitchfork_core::sys::half_open;
 
 use super::child::{Child, House};
 
@@ -136,6 +137,13 @@ impl Seats {
         self.shared.clear();
         self.refuse_new()?;
         Ok(!self.private.is_empty())
+    }
+
+    /// Whether somebody is on the way into one of these queues, whose client may have sent a request already.
+    pub fn are_awaited(&self) -> bool {
+        let shared = self.shared.iter().map(|&at| self.house.listeners.get(at));
+        let ports: Vec<u16> = shared.chain(&self.private).filter_map(|listener| listener.address().port()).collect();
+        half_open::any(&ports)
     }
 
     fn refuse_new(&self) -> Result<(), Error> {

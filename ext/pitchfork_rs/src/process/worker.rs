@@ -2,11 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use magnus::value::ReprValue;
 use magnus::{Error, RHash, Ruby, Value};
-use pitchfork_core::children::Kind;
+use pitchfork_core::children::{Kind, Millis};
 use pitchfork_core::listen::Listener;
 use pitchfork_core::message::{Order, Report};
 use pitchfork_core::plan::Level;
@@ -24,9 +24,13 @@ use crate::rack::connection::Connection;
 use crate::rack::handler::{Handler, Served};
 use crate::vm::gvl;
 
-/// A queue that has stayed empty for so long at the end of a drain holds nobody any more: connections that were
-/// being made when the filter was set have arrived by then.
+/// A queue that has stayed empty for so long at the end of a drain holds nobody any more, unless somebody is still on
+/// the way into it.
 const QUIET: Duration = Duration::from_millis(50);
+
+/// Who is on the way into a queue is there within this time: the kernel asks those whom it keeps back once more after
+/// a second. Others never come, such as the senders of a flood.
+const ARRIVAL: Millis = 1_500;
 
 /// A worker that is about to begin.
 pub struct Worker {
@@ -286,18 +290,22 @@ impl Serving {
 
     /// Serves until the queues stay empty.
     fn serve_what_is_left(&mut self, ruby: &Ruby) -> Result<(), Error> {
-        let settings = self.child.house.settings;
-        let end = clock::monotonic() + settings.soft_timeout;
-        let mut quiet_since = std::time::Instant::now();
-        while quiet_since.elapsed() < QUIET && clock::monotonic() < end {
+        let begin = clock::monotonic();
+        let end = begin + self.child.house.settings.soft_timeout;
+        let mut quiet_since = Instant::now();
+        while clock::monotonic() < end {
             ruby.thread_check_ints()?;
             if let Some(connection) = self.accept(ruby) {
                 filter::accept_packets(&*connection.socket);
                 self.serve_connection(ruby, &connection)?;
-                quiet_since = std::time::Instant::now();
-            } else {
+                quiet_since = Instant::now();
+            } else if quiet_since.elapsed() < QUIET {
                 // Not epoll: a Unix listener that was shut down is always ready.
                 gvl::wait(ruby, || std::thread::sleep(Duration::from_millis(2)))?;
+            } else if clock::monotonic() < begin + ARRIVAL && self.seats.are_awaited() {
+                quiet_since = Instant::now();
+            } else {
+                break;
             }
         }
         Ok(())

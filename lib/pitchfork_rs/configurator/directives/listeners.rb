@@ -79,7 +79,7 @@ module PitchforkRs
     # @return [Array<(String, Hash)>] the address as in {#listeners}, and all its options
     # @raise [ConfigurationError]
     # @api private
-    def listener(address, options = {})
+    def resolve_listener(address, options = {})
       canonical, options = verify_listener(address, options)
       [canonical, complete_listen_options(options)]
     end
