@@ -28,7 +28,7 @@ RSpec.describe "a supervisor's sockets", :server do
   # By systemd's protocol.
   def activate(*sockets, listen: [], environment: {}, **options)
     variables = { "LISTEN_FDS" => sockets.size.to_s, "LISTEN_FDNAMES" => "a:b" }
-    start(app, listen: listen, sockets: sockets, environment: variables.merge(environment), **options)
+    start(app, listen: listen, inherited: [sockets, variables.merge(environment)], **options)
   end
 
   def listening(server, count)
@@ -120,7 +120,7 @@ RSpec.describe "a supervisor's sockets", :server do
   end
 
   it "are not asked for while a server drains" do
-    server = start(<<~RUBY, listen: [], sockets: [@tcp], environment: { "UNICORN_FD" => "3" }, workers: 2)
+    server = start(<<~RUBY, listen: [], inherited: [[@tcp], { "UNICORN_FD" => "3" }], workers: 2)
       run lambda { |env|
         #{ServerExamples::AT_GATE} if env["PATH_INFO"] == "/wait"
         [200, {}, ["hello"]]
@@ -142,7 +142,7 @@ RSpec.describe "a supervisor's sockets", :server do
 
   describe "by UNICORN_FD" do
     def start_with(numbers, sockets: [@tcp, @unix], **options)
-      start(app, listen: [], sockets: sockets, environment: { "UNICORN_FD" => numbers }, **options)
+      start(app, listen: [], inherited: [sockets, { "UNICORN_FD" => numbers }], **options)
     end
 
     it "are adopted" do
@@ -202,13 +202,13 @@ RSpec.describe "a supervisor's sockets", :server do
   end
 
   it "are somebody else's under another pid, which is no reason to keep the variables" do
-    server = start(app, sockets: [], environment: { "LISTEN_PID" => "1", "UNICORN_FD" => "" })
+    server = start(app, inherited: [[], { "LISTEN_PID" => "1", "UNICORN_FD" => "" }])
     expect(server.get.body).to eq("#{server.addresses.first} 0")
     expect(server.messages.grep(/inherited/)).to be_empty
   end
 
   it "stop the start where their number is none" do
-    server = start(app, listen: [], environment: { "LISTEN_FDS" => "many" }, ready: false)
+    server = start(app, listen: [], inherited: [[], { "LISTEN_FDS" => "many" }], ready: false)
     expect(failure_of(server)).to eq('pitchfork-rs: environment: LISTEN_FDS: got "many", wanted a number')
   end
 end

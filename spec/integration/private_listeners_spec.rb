@@ -93,7 +93,7 @@ RSpec.describe "a listener of one worker alone", :server do
   describe "is refused" do
     it "with options that are wrong" do
       server = start(app, ready: false, config: "after_worker_fork { |s, w| s.listen(80, backlgo: 1) }")
-      server.wait_for_log(/unexpected error: \S*config\.rb:\d+: listen: unknown option :backlgo; did you mean :backlog\?/)
+      server.wait_for_log(/error: \S*config\.rb:\d+: listen: unknown option :backlgo; did you mean :backlog\?/)
       server.signal(:INT)
     end
 

@@ -5,31 +5,31 @@ require "support/server"
 RSpec.describe "listening sockets", :server do
   let(:remote) { "run ->(env) { [200, {}, [env['REMOTE_ADDR']]] }" }
 
-  # The option of the connection that the application is asked on, as a number.
-  def option_app(level, name)
-    <<~RUBY
-      run lambda { |env|
-        socket = env["rack.hijack"].call
-        value = BasicSocket.for_fd(socket.fileno).tap { |copy| copy.autoclose = false }.getsockopt(#{level}, #{name})
-        socket.write("HTTP/1.1 200 OK\\r\\n\\r\\n\#{value.int}")
-        socket.close
-      }
-    RUBY
-  end
-
-  def option_with(level, name, config)
-    server = start(option_app(level, name), listen: [], config: config)
-    server.alive_until("listening") { server.addresses.any? }
-    server.exchange(ServerExamples::GET).body.to_i
-  end
+  # A number as in `/proc/net/tcp`.
+  def hex(number) = number.to_s(16).upcase.rjust(4, "0")
 
   it "hand their options down to connections" do
-    expect(option_with(6, 1, "listen '127.0.0.1:0'")).to eq(1) # TCP_NODELAY
-    expect(option_with(6, 1, "listen '127.0.0.1:0', tcp_nodelay: false")).to eq(0)
-    expect(option_with(6, 3, "listen '127.0.0.1:0', tcp_nopush: true")).to eq(1) # TCP_CORK
-    expect(option_with(1, 9, "listen '127.0.0.1:0'")).to eq(1) # SO_KEEPALIVE
-    expect(option_with(1, 8, "listen '127.0.0.1:0', rcvbuf: 30_000")).to eq(60_000) # SO_RCVBUF, doubled by the kernel
-    expect(option_with(1, 7, "listen '127.0.0.1:0', sndbuf: 30_000")).to eq(60_000) # SO_SNDBUF
+    server = start(<<~'RUBY', listen: [], config: <<~CONFIG)
+      run lambda { |env|
+        copy = BasicSocket.for_fd(env["rack.hijack"].call.fileno).tap { |socket| socket.autoclose = false }
+        value = copy.getsockopt(*env["QUERY_STRING"].split(",").map(&:to_i)).int
+        copy.write("HTTP/1.1 200 OK\r\n\r\n#{value}")
+        env["rack.hijack_io"].close
+      }
+    RUBY
+      listen "127.0.0.1:0"
+      listen "127.0.0.2:0", tcp_nodelay: false, tcp_nopush: true, rcvbuf: 30_000, sndbuf: 40_000
+    CONFIG
+    server.alive_until("listening") { server.addresses.size == 2 }
+    options = { nodelay: "6,1", cork: "6,3", keepalive: "1,9", rcvbuf: "1,8", sndbuf: "1,7" }
+    values = server.addresses.map do |address|
+      options.transform_values do |name|
+        server.exchange("GET /?#{name} HTTP/1.1\r\nHost: a\r\n\r\n", address).body.to_i
+      end
+    end
+    expect(values.first).to include(nodelay: 1, cork: 0, keepalive: 1)
+    # The kernel doubles sizes.
+    expect(values.last).to eq(nodelay: 0, cork: 1, keepalive: 1, rcvbuf: 60_000, sndbuf: 80_000)
   end
 
   it "send a whole response although they are corked" do
@@ -53,7 +53,7 @@ RSpec.describe "listening sockets", :server do
     server.signal(:QUIT)
     server.wait_for_log(/QUIT received/)
     # About a second later: a queue that only looked empty would have been closed by then.
-    pair = format(":%04X 0100007F:%04X 01 ", server.port, silent.local_address.ip_port)
+    pair = ":#{hex(server.port)} 0100007F:#{hex(silent.local_address.ip_port)} 01 "
     server.alive_until("its turn") { File.read("/proc/net/tcp").include?(pair) }
     silent.write(ServerExamples::GET)
     expect(Timeout.timeout(Waiting::PATIENCE) { silent.read }).to end_with("hello")
@@ -133,7 +133,8 @@ RSpec.describe "listening sockets", :server do
       first = server.connect.tap { |socket| socket.write("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n") }
       server.alive_until("a busy worker") { server.workers.any? { |one| one.status.include?("processing: /wait") } }
       others = Array.new(3) { server.connect.tap { |socket| socket.write(ServerExamples::GET) } }
-      wait_until("a queue") { File.read("/proc/net/tcp").include?(format(":%04X 00000000:0000 0A 00000000:00000003", server.port)) }
+      queue = ":#{hex(server.port)} 00000000:0000 0A 00000000:00000003"
+      wait_until("a queue") { File.read("/proc/net/tcp").include?(queue) }
       server.open_gate
       expect(RawResponse.parse(first.read).body).to eq("3")
       others.each(&:read)

@@ -16,17 +16,18 @@ class Server
 
   ROOT = File.expand_path("../..", __dir__)
   # Whatever the surroundings say must not change what the server does.
-  ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT LISTEN_FDS LISTEN_PID UNICORN_FD].to_h { |name| [name, nil] }.freeze
+  ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT LISTEN_FDS LISTEN_PID UNICORN_FD]
+                .to_h { |name| [name, nil] }.freeze
   private_constant :ROOT, :ENVIRONMENT
 
   attr_reader :directory, :pid
 
-  # Writes `config.rb` and `config.ru` into the directory, and starts the command there, with `sockets` as its
-  # descriptors from 3 on.
-  def initialize(directory, rackup, config: "", workers: 1, listen: ["127.0.0.1:0"], sockets: [], environment: {})
+  # Writes `config.rb` and `config.ru` into the directory, and starts the command there; `inherited` are the sockets
+  # that it has from a supervisor, as descriptors from 3 on, and the variables that say so.
+  def initialize(directory, rackup, config: "", workers: 1, listen: ["127.0.0.1:0"], inherited: [[], {}])
     @directory = directory
-    @sockets = sockets
-    @environment = ENVIRONMENT.merge(environment)
+    @sockets, variables = inherited
+    @environment = ENVIRONMENT.merge(variables)
     @listen = Array(listen)
     @wanted = workers
     FileUtils.mkdir_p(directory)

@@ -48,7 +48,7 @@ module PitchforkRs
 
       # @param sources [Hash{Integer => String}] the variable that named each descriptor
       def initialize(sources)
-        @sockets = sources.map { |number, source| open(number, source) }
+        @sockets = sources.map { |number, source| take_over(number, source) }
       end
 
       # @return [Boolean]
@@ -74,7 +74,7 @@ module PitchforkRs
 
       private
 
-      def open(number, source)
+      def take_over(number, source)
         socket = begin
           Socket.for_fd(number)
         rescue SystemCallError, ArgumentError # the latter from some Rubies, for a descriptor that is no socket

@@ -1,7 +1,7 @@
 //! Connections that are not in a listener's queue yet, though their clients may take them for made.
 //!
 //! That is how long an acknowledgement is on its way, and how long `TCP_DEFER_ACCEPT` keeps a silent client back. They
-//! are in no queue that a listener tells of, but proc_net_tcp(5) lists them.
+//! are in no queue that a listener tells of, but `proc_net_tcp(5)` lists them.
 
 use std::fs;
 

@@ -293,19 +293,24 @@ impl Serving {
         let begin = clock::monotonic();
         let end = begin + self.child.house.settings.soft_timeout;
         let mut quiet_since = Instant::now();
+        let mut is_last_look = false;
         while clock::monotonic() < end {
             ruby.thread_check_ints()?;
             if let Some(connection) = self.accept(ruby) {
                 filter::accept_packets(&*connection.socket);
                 self.serve_connection(ruby, &connection)?;
                 quiet_since = Instant::now();
+                is_last_look = false;
+            } else if is_last_look {
+                break;
             } else if quiet_since.elapsed() < QUIET {
                 // Not epoll: a Unix listener that was shut down is always ready.
                 gvl::wait(ruby, || std::thread::sleep(Duration::from_millis(2)))?;
             } else if clock::monotonic() < begin + ARRIVAL && self.seats.are_awaited() {
                 quiet_since = Instant::now();
             } else {
-                break;
+                // Somebody may have arrived between the two questions.
+                is_last_look = true;
             }
         }
         Ok(())
