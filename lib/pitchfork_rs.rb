@@ -43,6 +43,9 @@ module PitchforkRs
       Process.clock_gettime(Process::CLOCK_MONOTONIC, int ? :second : :float_second)
     end
 
+    # @return [Array<String>] where this process listens: `1.2.3.4:80`, `[::1]:80` or the path of a Unix socket
+    def listener_names = HttpServer::LISTENERS.names
+
     # Logs an exception: `PREFIX: MESSAGE (CLASS)`, then its backtrace, a line each, or all of it as one object where
     # the logger writes JSON.
     #

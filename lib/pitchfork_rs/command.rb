@@ -73,13 +73,7 @@ module PitchforkRs
 
     # The server calls the application's loader in the mold: the monitor never loads the application.
     def serve(loader, config)
-      server = HttpServer.new(-> { loader.call }, config)
-      server.start(false).join
-    rescue SystemCallError => e
-      raise if server
-
-      # An address that cannot be bound is a mistake of the operator's; nothing has been started yet.
-      raise ConfigurationError, config.locate_bind_error(e)
+      HttpServer.new(-> { loader.call }, config).start(false).join
     end
 
     def load_server

@@ -31,7 +31,7 @@ module PitchforkRs
 
     def listeners
       @config.listeners.map do |address, options|
-        ["listen", [address.inspect, *options.map { |name, value| "#{name}: #{value.inspect}" }].join(", "),
+        ["listen", [address.inspect, *options.compact.map { |name, value| "#{name}: #{value.inspect}" }].join(", "),
          @config.place_of_listener(address)]
       end
     end

@@ -146,6 +146,7 @@ module PitchforkRs
       @set = SettingTable.new(SETTING_DEFINITIONS, @verifier)
       @listen_table = {}
       @listener_places = {}
+      @default_listener = false
       options = options.dup
       @config_file = options.delete(:config_file) { DEFAULT_FILE if File.exist?(DEFAULT_FILE) }&.to_s
       @verifier.from("options") { apply(options) }
@@ -162,7 +163,12 @@ module PitchforkRs
     # @return [Array<(String, Hash)>] address and options of each listener: the address as `1.2.3.4:80`, `[::1]:80` or
     #   an absolute path, the options with their defaults
     def listeners
-      @listen_table.map { |address, options| [address, LISTEN_DEFAULTS.merge(options)] }
+      @listen_table.map { |address, options| [address, complete_listen_options(options)] }
+    end
+
+    # @return [Boolean] whether nobody has said where to listen, and {#listeners} is what there is by default
+    def default_listener?
+      @default_listener
     end
 
     # Listens on these addresses instead of others. One that is there already keeps its options.
@@ -210,10 +216,10 @@ module PitchforkRs
       names = %i[worker_processes soft_timeout cleanup_timeout spawn_timeout refork_max_unavailable mold_prepare setpgid
                  max_consecutive_spawn_errors
                  client_body_buffer_size client_header_timeout client_body_timeout client_min_rate
-                 client_max_header_size client_max_body_size write_timeout rewindable_input early_hints]
+                 client_max_header_size client_max_body_size write_timeout rewindable_input early_hints
+                 check_client_connection]
       names.to_h { |name| [name, set[name]] }
            .merge(service: !set[:before_service_worker_ready].nil?)
-           .merge(listeners: listeners.map { |address, options| [address, options[:backlog]] })
     end
 
     private
@@ -238,8 +244,14 @@ module PitchforkRs
         @verifier.from(origin) { set[:worker_processes] = set[:worker_processes] }
       end
       complete_logger
+      complete_listeners
+      refuse_corked_checks
+    end
+
+    def complete_listeners
       return if !RACKUP[:set_listener] && @listen_table.any?
 
+      @default_listener = !RACKUP[:set_listener]
       host = RACKUP[:host]
       host = "[#{host}]" if host.count(":") > 1 && !host.start_with?("[")
       @verifier.from(origin_of_port) { listen("#{host}:#{RACKUP[:port]}") }
@@ -249,6 +261,15 @@ module PitchforkRs
       return "command line" if RACKUP[:set_listener]
 
       EnvironmentSettings.port ? "environment" : "default"
+    end
+
+    # Whether a client is there is asked when nothing has been sent yet; an answer that is held back would not tell.
+    def refuse_corked_checks
+      return unless set[:check_client_connection]
+
+      corked = listeners.find { |_, options| options[:tcp_nopush] } or return
+      @verifier.complain("check_client_connection: got true, and tcp_nopush: true for #{corked.first}: " \
+                         "wanted one of them at most", at: config_file || "options")
     end
 
     def set_hook(name, callable, block)

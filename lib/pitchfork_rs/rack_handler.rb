@@ -29,8 +29,6 @@ module PitchforkRs
       exit(status) unless status.zero?
     rescue ConfigurationError, BootFailure => e
       abort("pitchfork-rs: #{e.message}")
-    rescue SystemCallError => e
-      server ? raise : abort("pitchfork-rs: #{config.locate_bind_error(e)}")
     end
 
     # @return [Hash{String => String}] what the caller may show as the options to be given as `-O NAME=VALUE`

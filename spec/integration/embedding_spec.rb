@@ -64,14 +64,15 @@ RSpec.describe "a program that embeds the server", :server do
       start.(-> { raise "no luck" })
       start.(->(_env) {}, worker_processes: 0)
       start.(->(_env) {}, worker_procesess: 1)
-      UNIXServer.open("taken.sock") { start.(->(_env) {}, listeners: ["unix:taken.sock"]) }
+      File.write("c.rb", "listen 'unix:taken.sock', tries: 0")
+      UNIXServer.open("taken.sock") { start.(->(_env) {}, config_file: "c.rb", listeners: []) }
       puts File.exist?(pid_file)
     RUBY
     expect(lines).to match(
       ["PitchforkRs::BootFailure: the application could not be loaded, see the log",
        "PitchforkRs::ConfigurationError: options: worker_processes: got 0 (Integer), wanted an Integer of at least 1",
        'PitchforkRs::ConfigurationError: options: unknown directive "worker_procesess"; did you mean worker_processes?',
-       /\AErrno::EADDRINUSE: Address already in use - bind\(.*taken\.sock\)\z/, "false"]
+       /\APitchforkRs::BootFailure: c\.rb:1: listen: Address already in use - bind\(.*taken\.sock\)\z/, "false"]
     )
   end
 end

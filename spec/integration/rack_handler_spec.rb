@@ -163,7 +163,7 @@ RSpec.describe "the Rack handler", :server do
     TCPServer.open("127.0.0.1", 0) do |taken|
       server = handled("{ Host: '127.0.0.1', Port: #{taken.addr[1]} }", ready: false)
       expect(server.wait_for_end.exitstatus).to eq(1)
-      expect(server.log).to match(/\Apitchfork-rs: [^\n]*in use[^\n]*\n\z/)
+      expect(server.log.lines.last).to match(/\Apitchfork-rs: [^\n]*in use[^\n]*\n\z/)
     end
   end
 

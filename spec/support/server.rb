@@ -16,16 +16,22 @@ class Server
 
   ROOT = File.expand_path("../..", __dir__)
   # Whatever the surroundings say must not change what the server does.
-  ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT].to_h { |name| [name, nil] }.freeze
+  ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT LISTEN_FDS LISTEN_PID UNICORN_FD]
+                .to_h { |name| [name, nil] }.freeze
   COMMAND = ["#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"].freeze
   private_constant :ROOT, :ENVIRONMENT, :COMMAND
 
   attr_reader :directory, :pid
 
-  # Writes `config.rb` and `config.ru` into the directory, and starts the command there, or another Ruby program; below
-  # `wrapper`, a command that starts it as its only child and ends with its status, if there is one.
+  # Writes `config.rb` and `config.ru` into the directory, and starts the command there.
+  #
+  # @param how [Hash] `:listen`, its addresses; `:command`, another Ruby program and its arguments; `:wrapper`, a
+  #   command that starts it as its only child and ends with its status; `:inherited`, sockets that it has from a
+  #   supervisor, as descriptors from 3 on, and the variables that say so
   def initialize(directory, rackup, config: "", workers: 1, **how)
     @directory = directory
+    @sockets, variables = how.fetch(:inherited, [[], {}])
+    @environment = ENVIRONMENT.merge(variables)
     @command = how.fetch(:command, COMMAND)
     @listen = Array(how.fetch(:listen, "127.0.0.1:0"))
     @wanted = workers
@@ -70,7 +76,7 @@ class Server
 
   # Waits until the server listens and all its workers wait for requests.
   def wait_until_ready
-    alive_until("listening") { addresses.size == @listen.size }
+    alive_until("listening") { addresses.size >= @listen.size }
     wait_for_workers(@wanted)
     self
   end
@@ -182,7 +188,11 @@ class Server
 
   def launch(wrapper)
     command = [*wrapper, RbConfig.ruby, "-I#{ROOT}/lib", *@command]
-    Process.spawn(ENVIRONMENT, *command, chdir: directory, in: File::NULL, %i[out err] => path("log"), pgroup: true)
+    # A supervisor knows the pid before the command is there.
+    command = ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh", *command] if @environment["LISTEN_FDS"]
+    passed = @sockets.each_with_index.to_h { |socket, index| [3 + index, socket] }
+    Process.spawn(@environment, *command, chdir: directory, in: File::NULL, %i[out err] => path("log"), pgroup: true,
+                                          **passed)
   end
 end
 

@@ -27,6 +27,13 @@ module ServerProcesses
 
   def monitor_title = entry(pid).title
 
+  # The numbers of the listening sockets that a process waits at with epoll(7), out of those that were logged.
+  def watched_by(pid)
+    listeners = log.scan(/listening on addr=\S+ fd=(\d+)/).flatten.map(&:to_i)
+    infos = Dir.children("/proc/#{pid}/fdinfo").map { |number| File.read("/proc/#{pid}/fdinfo/#{number}") }
+    infos.flat_map { |info| info.scan(/^tfd:\s+(\d+)/).flatten.map(&:to_i) } & listeners
+  end
+
   # Everything that was started in the server's directory, whoever its parent is by now.
   def processes
     all_pids.select do |pid|

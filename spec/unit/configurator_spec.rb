@@ -46,8 +46,9 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
         mold_prepare: true, setpgid: true, service: false, max_consecutive_spawn_errors: nil,
         client_body_buffer_size: 114_688, client_header_timeout: 10, client_body_timeout: 30,
         client_min_rate: 500, client_max_header_size: 114_688, client_max_body_size: nil, write_timeout: 30,
-        rewindable_input: true, early_hints: false, listeners: [["0.0.0.0:8080", 1024]]
+        rewindable_input: true, early_hints: false, check_client_connection: false
       )
+      expect(described_class.new.listeners.map(&:first)).to eq(["0.0.0.0:8080"])
     end
 
     it "has the defaults in DEFAULTS" do
@@ -72,8 +73,8 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
     it "are directives by name" do
       hook = ->(server) {}
       config = described_class.new(worker_processes: 3, timeout: 9, before_fork: hook, listen: 81)
-      expect([config[:worker_processes], config[:soft_timeout], config[:before_fork], config.listeners])
-        .to eq([3, 9, hook, [["0.0.0.0:81", { backlog: 1024 }]]])
+      expect([config[:worker_processes], config[:soft_timeout], config[:before_fork], config.listeners.map(&:first)])
+        .to eq([3, 9, hook, ["0.0.0.0:81"]])
     end
 
     it "give way to the file, which adds to their listeners" do
@@ -592,27 +593,6 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
       expect(complaint_of("listen '~no-such-user-here/x.sock'")).to match(/\Alisten: got .* which is no valid address/)
       expect(complaint_of('listen "\xFF:80"')).to match(/\Alisten: got .* which is no valid address/)
     end
-
-    it "keeps an address given twice once, with the options of both" do
-      config = configure("listen 80, backlog: 5\nlisten 81\nlisten '0.0.0.0:80'", listeners: ["*:81"])
-      expect(config.listeners).to contain_exactly(["0.0.0.0:80", { backlog: 5 }], ["0.0.0.0:81", { backlog: 1024 }])
-      expect(configure("listen 80, backlog: 5\nlisten 80, backlog: 6").native_settings)
-        .to include(listeners: [["0.0.0.0:80", 6]])
-    end
-
-    it "takes a Hash of options" do
-      expect(configure("listen(80, { backlog: 1 })").listeners).to eq([["0.0.0.0:80", { backlog: 1 }]])
-    end
-
-    it "refuses options it does not know and values they cannot have" do
-      expect(complaint_of("listen 80, backlgo: 5")).to eq("listen: unknown option :backlgo; did you mean :backlog?")
-      expect(complaint_of("listen 80, 'backlog' => 5"))
-        .to eq('listen: unknown option "backlog"; did you mean :backlog?')
-      expect(complaint_of("listen 80, tcp_nodelay: true")).to eq("listen: unknown option :tcp_nodelay")
-      expect(complaint_of("listen 80, backlog: 0"))
-        .to eq("listen: backlog: got 0 (Integer), wanted an Integer of at least 1")
-      expect(complaint_of("listen 80, nil")).to eq("listen: got nil, wanted options such as backlog: value")
-    end
   end
 
   describe "the environment" do
@@ -658,7 +638,8 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
 
     it "does not count where it is empty" do
       ENV["PORT"] = ENV["WEB_CONCURRENCY"] = " "
-      expect(described_class.new.native_settings).to include(worker_processes: 1, listeners: [["0.0.0.0:8080", 1024]])
+      expect(described_class.new[:worker_processes]).to eq(1)
+      expect(described_class.new.listeners.map(&:first)).to eq(["0.0.0.0:8080"])
     end
   end
 

@@ -125,6 +125,16 @@ impl Scoreboard {
         self.lines.iter().filter(|line| line.is_live_worker(now)).count()
     }
 
+    /// The numbers of the workers that are ready, in order.
+    #[must_use]
+    pub fn ready_workers(&self) -> Vec<u32> {
+        let ready = self.lines.iter().filter(|line| line.is_ready_worker());
+        let mut numbers: Vec<u32> = ready.map(|line| line.kind.load(Ordering::Relaxed)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
     /// The earliest deadline of any child, if one has any.
     #[must_use]
     pub fn first_deadline<'c>(&self, children: impl Iterator<Item = &'c Child>) -> Option<Millis> {
@@ -235,11 +245,14 @@ impl Line {
         self.flags.load(Ordering::Acquire) & flag != 0
     }
 
-    fn is_live_worker(&self, now: Millis) -> bool {
+    fn is_ready_worker(&self) -> bool {
         self.token.load(Ordering::Acquire) != 0
             && matches!(Kind::from_code(self.kind.load(Ordering::Relaxed)), Kind::Worker(_))
             && self.is_ready()
-            && self.deadline() > now
+    }
+
+    fn is_live_worker(&self, now: Millis) -> bool {
+        self.is_ready_worker() && self.deadline() > now
     }
 }
 
@@ -276,6 +289,9 @@ mod tests {
         }
         assert_eq!(board.live_workers(100), 1);
         assert_eq!(board.live_workers(10), 2);
+        assert_eq!(board.ready_workers(), [0, 2]);
+        board.revoke(3);
+        assert_eq!(board.ready_workers(), [0]);
     }
 
     #[test]

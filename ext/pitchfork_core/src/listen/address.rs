@@ -16,6 +16,17 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+impl Address {
+    /// Its TCP port; `None` for a Unix socket.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Self::Tcp(address) => Some(address.port()),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
 /// Reads `1.2.3.4:80`, `[::1]:80` or `/path`. Names and shorthands are resolved by the configuration before.
 impl FromStr for Address {
     type Err = Error;

@@ -5,72 +5,120 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::PathBuf;
 
 use nix::errno::Errno;
-use nix::sys::socket::{Backlog, Shutdown, listen, shutdown};
 use nix::sys::stat::{Mode, umask};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::Address;
+use super::{Address, Options};
 use crate::error::Error;
 use crate::sys;
-
-/// How a socket is set up.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// How many connections the kernel keeps for us before somebody accepts them; listen(2).
-    pub backlog: i32,
-}
 
 /// A bound socket, inherited by every process forked after it.
 #[derive(Debug)]
 pub struct Listener {
-    socket: OwnedFd,
+    socket: Socket,
     address: Address,
-    options: Options,
-    /// Device and inode of a Unix socket's file.
-    file: Option<(u64, u64)>,
+    origin: Origin,
+    backlog: i32,
+    /// Whether it is not the first queue of its address.
+    is_further: bool,
+}
+
+/// Where a socket comes from.
+#[derive(Debug)]
+enum Origin {
+    /// From here; device and inode of the file if it is a Unix socket.
+    Bound(Option<(u64, u64)>),
+    /// From a supervisor, who keeps it, and to whom it matters what becomes of it.
+    Inherited,
 }
 
 impl Listener {
     /// Binds an address, but does not listen yet: a client is refused rather than kept waiting for a boot.
-    ///
-    /// A Unix socket that nobody listens on any more is replaced.
     pub fn bind(address: Address, options: Options) -> Result<Self, Error> {
-        let bound = match &address {
-            Address::Tcp(tcp) => bind_tcp(&(*tcp).into()),
-            Address::Unix(path) => bind_unix(path),
+        let failed = |error: io::Error| Error::system("bind", address.to_string(), error);
+        let name = match &address {
+            Address::Tcp(tcp) => SockAddr::from(*tcp),
+            Address::Unix(path) => SockAddr::unix(path).map_err(failed)?,
         };
-        let socket = bound.map_err(|error| Error::system("bind", address.to_string(), error))?;
+        let socket = Socket::new(name.domain(), Type::STREAM.nonblocking().cloexec(), None)
+            .map_err(|error| Error::system("socket", address.to_string(), error))?;
+        options.prepare(&socket, &address)?;
+        options.tune(&socket, &address)?;
+        match address {
+            Address::Tcp(_) => socket.bind(&name),
+            Address::Unix(_) => bind_with_umask(&socket, &name, options.umask),
+        }
+        .map_err(failed)?;
         // Port 0 asks for any free port; everybody wants to know which one it became.
         let address = match (address, socket.local_addr().ok().and_then(|bound| bound.as_socket())) {
             (Address::Tcp(_), Some(bound)) => Address::Tcp(bound),
             (address, _) => address,
         };
-        let file = file_of(&address);
-        Ok(Self { socket: socket.into(), address, options, file })
+        let origin = Origin::Bound(file_of(&address));
+        Ok(Self { socket, address, origin, backlog: options.backlog, is_further: false })
+    }
+
+    /// Binds as many sockets as there shall be queues, all to one address.
+    pub fn bind_queues(address: Address, options: Options, queues: usize) -> Result<Vec<Self>, Error> {
+        let options = Options { reuse_port: options.reuse_port || queues > 1, ..options };
+        let mut bound = vec![Self::bind(address, options)?];
+        while bound.len() < queues {
+            // The first one tells which port 0 has become.
+            let queue = Self::bind(bound[0].address.clone(), options)?;
+            bound.push(Self { is_further: true, ..queue });
+        }
+        Ok(bound)
+    }
+
+    /// Takes over a bound socket that was inherited; `is_further` if it is not the first one of its address.
+    ///
+    /// What the options say about sockets in use is set; what belongs to the making of a socket (its backlog if it
+    /// listens already, whether it shares its port, the permissions of its file) was the supervisor's to choose.
+    pub fn adopt(socket: OwnedFd, options: Options, is_further: bool) -> Result<Self, Error> {
+        let socket = Socket::from(socket);
+        let address = (socket.local_addr())
+            .and_then(|name| Address::of(&name).ok_or_else(|| Errno::EAFNOSUPPORT.into()))
+            .map_err(|error| Error::system("getsockname", "an inherited socket", error))?;
+        let failed = |error| Error::system("fcntl", address.to_string(), error);
+        // With several processes at it, one that finds the queue empty must not be stuck there.
+        socket.set_nonblocking(true).map_err(failed)?;
+        socket.set_cloexec(true).map_err(failed)?;
+        options.tune(&socket, &address)?;
+        Ok(Self { socket, address, origin: Origin::Inherited, backlog: options.backlog, is_further })
     }
 
     /// Begins to listen. Fails if the file of a Unix socket has been replaced since it was bound: nobody could reach it.
     pub fn listen(&self) -> Result<(), Error> {
-        if file_of(&self.address) != self.file {
-            return Err(Error::system("listen", self.address.to_string(), Errno::EADDRINUSE));
+        match &self.origin {
+            Origin::Inherited if self.socket.is_listener().unwrap_or(false) => return Ok(()),
+            Origin::Bound(file) if file_of(&self.address) != *file => {
+                return Err(Error::system("listen", self.address.to_string(), Errno::EADDRINUSE));
+            }
+            _ => {}
         }
-        Backlog::new(self.options.backlog)
-            .and_then(|backlog| listen(&self.socket, backlog))
-            .map_err(|errno| Error::system("listen", self.address.to_string(), errno))
+        self.socket.listen(self.backlog).map_err(|error| Error::system("listen", self.address.to_string(), error))
     }
 
     /// Lets no new connection in, for all processes that share this socket. What is in the queue stays there.
+    ///
+    /// A supervisor's socket is left as it is: it outlives this server, and so would whatever is done to it.
     pub fn refuse_new(&self) -> Result<(), Error> {
-        match self.address {
-            Address::Tcp(_) => sys::filter::drop_new_connections(&self.socket),
+        match (&self.origin, &self.address) {
+            (Origin::Inherited, _) => Ok(()),
+            (Origin::Bound(_), Address::Tcp(_)) => {
+                // What was kept back until now has to come out before the end.
+                let _ = sys::tcp::set_defer_accept(&self.socket, 0);
+                sys::filter::drop_new_connections(&self.socket)
+            }
             // unix(7) knows no filters for this, but a listener that is shut down for reading refuses connections
             // and still gives out those it has.
-            Address::Unix(_) => shutdown(self.socket.as_raw_fd(), Shutdown::Read)
-                .map_err(|errno| Error::system("shutdown", self.address.to_string(), errno)),
+            (Origin::Bound(_), Address::Unix(_)) => self
+                .socket
+                .shutdown(std::net::Shutdown::Read)
+                .map_err(|error| Error::system("shutdown", self.address.to_string(), error)),
         }
     }
 
@@ -95,12 +143,71 @@ impl Listener {
     pub fn fileno(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
+
+    /// Whether a supervisor has made it, and keeps it.
+    #[must_use]
+    pub fn is_inherited(&self) -> bool {
+        matches!(self.origin, Origin::Inherited)
+    }
+
+    /// How log lines tell it.
+    #[must_use]
+    pub fn to_log(&self) -> String {
+        let further = if self.is_further { " (SO_REUSEPORT)" } else { "" };
+        format!("addr={} fd={}{further}", self.address, self.fileno())
+    }
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Removes what nobody listens on any more from the path of a Unix socket, and says whether there was something.
+///
+/// Fails with `EADDRINUSE` if somebody does listen there, and with `ENOTSOCK` if it is another kind of file: that was
+/// not made by a server, and is not for a server to remove.
+pub fn make_way(address: &Address) -> Result<bool, Error> {
+    let Address::Unix(path) = address else { return Ok(false) };
+    // Where there is nothing, or nothing to be seen, the bind says what is wrong, if anything is.
+    let Ok(file) = fs::metadata(path) else { return Ok(false) };
+    if !file.file_type().is_socket() {
+        let subject = format!("{address}, which is a file but no socket");
+        return Err(Error::system("bind", subject, Errno::ENOTSOCK));
+    }
+    let failed = |call| move |error| Error::system(call, address.to_string(), error);
+    let name = SockAddr::unix(path).map_err(failed("bind"))?;
+    // Without waiting: the queue of somebody who listens may be full.
+    let probe = Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None).map_err(failed("socket"))?;
+    match probe.connect(&name) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map(|()| true).map_err(failed("unlink"))
+        }
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Ok(false),
+        _ => Err(Error::system("bind", address.to_string(), Errno::EADDRINUSE)),
+    }
+}
+
+impl Address {
+    /// The address of a bound socket; an abstract one is written with an `@`, as by systemd and ss(8).
+    fn of(name: &SockAddr) -> Option<Self> {
+        if let Some(tcp) = name.as_socket() {
+            return Some(Self::Tcp(tcp));
+        }
+        let of_abstract = |name: &[u8]| PathBuf::from(format!("@{}", String::from_utf8_lossy(name)));
+        let path = name.as_pathname().map(PathBuf::from).or_else(|| name.as_abstract_namespace().map(of_abstract));
+        path.map(Self::Unix)
+    }
+}
+
+/// Makes the file of a Unix socket whatever the umask of the process is: everybody who may reach the path may connect,
+/// as with a TCP port, unless the configuration says otherwise.
+fn bind_with_umask(socket: &Socket, name: &SockAddr, mask: u32) -> io::Result<()> {
+    let before = umask(Mode::from_bits_truncate(mask));
+    let bound = socket.bind(name);
+    umask(before);
+    bound
 }
 
 fn file_of(address: &Address) -> Option<(u64, u64)> {
@@ -127,151 +234,4 @@ fn is_nothing_to_accept(error: &io::Error) -> bool {
             | Errno::EOPNOTSUPP
             | Errno::ENONET
     )
-}
-
-fn bind_tcp(address: &SockAddr) -> io::Result<Socket> {
-    let socket = Socket::new(address.domain(), Type::STREAM.nonblocking().cloexec(), None)?;
-    socket.set_reuse_address(true)?;
-    if address.domain() == Domain::IPV6 {
-        socket.set_only_v6(true)?;
-    }
-    // Accepted sockets inherit it, which saves a system call for each of them.
-    socket.set_tcp_nodelay(true)?;
-    socket.bind(address)?;
-    Ok(socket)
-}
-
-fn bind_unix(path: &Path) -> io::Result<Socket> {
-    let address = SockAddr::unix(path)?;
-    let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)?;
-    if fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
-        match UnixStream::connect(path) {
-            Ok(_) => return Err(Errno::EADDRINUSE.into()),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
-            // Let the bind say what is wrong.
-            Err(_) => {}
-        }
-    }
-    // Everybody who may reach the path may connect, as with a TCP port.
-    let before = umask(Mode::empty());
-    let bound = socket.bind(&address);
-    umask(before);
-    bound.map(|()| socket)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::{Read, Write};
-    use std::net::{SocketAddr, TcpStream};
-    use std::time::Duration;
-
-    fn bound(address: &str) -> Listener {
-        Listener::bind(address.parse().unwrap(), Options { backlog: 16 }).unwrap()
-    }
-
-    fn tcp(listener: &Listener) -> SocketAddr {
-        match listener.address() {
-            Address::Tcp(address) => *address,
-            Address::Unix(_) => panic!("wanted a TCP listener"),
-        }
-    }
-
-    #[test]
-    fn a_bound_port_refuses_until_it_listens() {
-        let listener = bound("127.0.0.1:0");
-        assert!(TcpStream::connect(tcp(&listener)).is_err());
-        listener.listen().unwrap();
-        let client = TcpStream::connect(tcp(&listener)).unwrap();
-        let (_, peer) = listener.accept().unwrap().unwrap();
-        assert_eq!(peer, Some(client.local_addr().unwrap().ip()));
-        assert!(listener.accept().unwrap().is_none());
-    }
-
-    #[test]
-    fn a_port_somebody_listens_on_is_refused_by_name() {
-        let listener = bound("127.0.0.1:0");
-        listener.listen().unwrap();
-        let error = Listener::bind(listener.address().clone(), Options { backlog: 1 }).unwrap_err();
-        assert_eq!(error.errno(), Some(libc::EADDRINUSE));
-        assert!(error.to_string().contains(&listener.address().to_string()), "{error}");
-    }
-
-    #[test]
-    fn a_filtered_listener_keeps_its_queue_and_takes_nothing_new() {
-        let listener = bound("127.0.0.1:0");
-        listener.listen().unwrap();
-        let mut early = TcpStream::connect(tcp(&listener)).unwrap();
-        listener.refuse_new().unwrap();
-        assert!(TcpStream::connect_timeout(&tcp(&listener), Duration::from_millis(200)).is_err());
-        let (accepted, _) = listener.accept().unwrap().unwrap();
-        drop(listener);
-        TcpStream::from(accepted).write_all(b"still here").unwrap();
-        let mut text = String::new();
-        early.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "still here");
-    }
-
-    #[test]
-    fn without_the_privilege_to_filter_the_queue_is_kept_all_the_same() {
-        let listener = bound("127.0.0.1:0");
-        listener.listen().unwrap();
-        let mut early = TcpStream::connect(tcp(&listener)).unwrap();
-        sys::filter::demand_time_to_live(&listener, 255).unwrap();
-        assert!(TcpStream::connect_timeout(&tcp(&listener), Duration::from_millis(200)).is_err());
-        let (accepted, _) = listener.accept().unwrap().unwrap();
-        sys::filter::accept_packets(&accepted);
-        drop(listener);
-        early.write_all(b"ping").unwrap();
-        let mut accepted = TcpStream::from(accepted);
-        accepted.set_nonblocking(false).unwrap();
-        accepted.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        let mut text = [0; 4];
-        accepted.read_exact(&mut text).unwrap();
-        assert_eq!(&text, b"ping");
-    }
-
-    #[test]
-    fn a_unix_socket_that_is_shut_down_keeps_its_queue_and_refuses() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("s.sock");
-        let listener = bound(path.to_str().unwrap());
-        listener.listen().unwrap();
-        let _early = UnixStream::connect(&path).unwrap();
-        listener.refuse_new().unwrap();
-        assert_eq!(UnixStream::connect(&path).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
-        assert!(listener.accept().unwrap().is_some());
-        assert!(listener.accept().unwrap().is_none());
-    }
-
-    #[test]
-    fn a_stale_unix_socket_is_replaced_and_a_live_one_is_not() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("s.sock");
-        drop(bound(path.to_str().unwrap()));
-        let listener = bound(path.to_str().unwrap());
-        listener.listen().unwrap();
-        let error = Listener::bind(listener.address().clone(), Options { backlog: 1 }).unwrap_err();
-        assert_eq!(error.errno(), Some(libc::EADDRINUSE));
-    }
-
-    #[test]
-    fn a_unix_socket_whose_file_was_replaced_is_not_listened_on() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("s.sock");
-        let first = bound(path.to_str().unwrap());
-        let second = bound(path.to_str().unwrap());
-        assert_eq!(first.listen().unwrap_err().errno(), Some(libc::EADDRINUSE));
-        second.listen().unwrap();
-    }
-
-    #[test]
-    fn a_file_that_is_no_socket_is_left_alone() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("precious.txt");
-        fs::write(&path, "data").unwrap();
-        let address = Address::Unix(path.clone());
-        assert!(Listener::bind(address, Options { backlog: 1 }).is_err());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "data");
-    }
 }

@@ -2,9 +2,12 @@
 #![allow(unsafe_code)]
 
 pub mod accept;
+pub mod bell;
 pub mod channel;
 pub mod clock;
 pub mod filter;
+pub mod half_open;
 pub mod memory;
 pub mod process;
 pub mod shared;
+pub mod tcp;

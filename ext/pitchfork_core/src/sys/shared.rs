@@ -1,6 +1,7 @@
 //! Memory that stays shared with every process forked later.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicU32;
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
 
@@ -13,6 +14,9 @@ use crate::error::Error;
 /// All zeroes must be a valid value, every field must be an atomic (or padding), and the type must not own
 /// anything.
 pub unsafe trait Shareable: Sync + 'static {}
+
+// SAFETY: it is one atomic integer, for which zero is a value.
+unsafe impl Shareable for AtomicU32 {}
 
 /// Maps `count` values, all zero, for the rest of the life of this process and of all its descendants.
 ///

@@ -9,9 +9,10 @@ use magnus::{Error, Ruby, Value};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pitchfork_core::children::{Kind, Millis, Pid, Token};
 use pitchfork_core::error::Error as CoreError;
-use pitchfork_core::listen::Listener;
+use pitchfork_core::listen::Listeners;
 use pitchfork_core::message::{Order, Report};
 use pitchfork_core::scoreboard::{Line, Scoreboard};
+use pitchfork_core::sys::bell::Bell;
 use pitchfork_core::sys::channel::{Channel, Received};
 use pitchfork_core::sys::{clock, process};
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,8 +36,10 @@ pub struct House {
     pub death: Option<Arc<OwnedFd>>,
     /// Limits and switches.
     pub settings: Settings,
-    /// The sockets all workers accept from.
-    pub listeners: Vec<Listener>,
+    /// The sockets that the workers accept from.
+    pub listeners: Listeners,
+    /// Rings when workers have come or gone; only there if it matters which ones are at work.
+    pub bell: Option<Arc<Bell>>,
 }
 
 /// What children need of the configuration.

@@ -8,6 +8,8 @@ pub mod clockwork;
 pub mod mold;
 pub mod monitor;
 pub mod prepare;
+pub mod private;
+pub mod seats;
 pub mod server;
 pub mod service;
 pub mod sibling;

@@ -1,5 +1,6 @@
 //! The monitor: turns what happens into events, and what is decided into deeds.
 
+mod listening;
 mod logs;
 mod reaping;
 
@@ -12,10 +13,11 @@ use magnus::{Error, Ruby, TryConvert, Value};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use pitchfork_core::children::{Child, Kind, Millis, Pid, Token};
 use pitchfork_core::error::Error as CoreError;
-use pitchfork_core::listen::Listener;
+use pitchfork_core::listen::Listeners;
 use pitchfork_core::message::{Order, Report};
 use pitchfork_core::plan::{self, Action, Event, Kill, Level, Phase, Signal, State};
 use pitchfork_core::scoreboard::Scoreboard;
+use pitchfork_core::sys::bell::Bell;
 use pitchfork_core::sys::channel::{Channel, Received};
 use pitchfork_core::sys::{clock, process};
 
@@ -56,7 +58,11 @@ pub struct Monitor {
     server: Server,
     settings: Settings,
     scoreboard: Scoreboard,
-    listeners: Vec<Listener>,
+    listeners: Listeners,
+    /// Tells workers that others have come or gone, if that matters to them.
+    bell: Option<Arc<Bell>>,
+    /// The workers that were ready when it last rang.
+    present: Vec<u32>,
     state: State,
     channels: BTreeMap<Token, Channel>,
     epoll: Epoll,
@@ -66,13 +72,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// A server of which nothing has been started yet. Its listeners are bound.
-    pub fn new(
-        server: Server,
-        settings: Settings,
-        plan: plan::Settings,
-        listeners: Vec<Listener>,
-    ) -> Result<Self, CoreError> {
+    /// A server of which nothing has been started yet, and that listens nowhere.
+    pub fn new(server: Server, settings: Settings, plan: plan::Settings) -> Result<Self, CoreError> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)
             .map_err(|errno| CoreError::system("epoll_create1", "the monitor", errno))?;
         let scoreboard = Scoreboard::new(plan.slots)?;
@@ -82,7 +83,9 @@ impl Monitor {
             server,
             settings,
             scoreboard,
-            listeners,
+            listeners: Listeners::default(),
+            bell: None,
+            present: Vec::new(),
             state: State::new(plan),
             channels: BTreeMap::new(),
             epoll,
@@ -192,6 +195,7 @@ impl Monitor {
             if self.state.phase() != Phase::Running {
                 self.scoreboard.set_shutting_down();
             }
+            self.tell_who_is_present();
             for action in actions {
                 if let Some(role) = self.perform(ruby, action, status, &mut events)? {
                     return Ok(Some(role));
@@ -234,13 +238,7 @@ impl Monitor {
             Action::Departed(child) => heed_exit(ruby, self.tell_departure(ruby, &child, status), events)?,
             Action::Current(mold) => self.scoreboard.set_current_mold(mold),
             Action::Listen => self.listen(ruby, events),
-            Action::StopListening => {
-                for listener in &self.listeners {
-                    if let Err(error) = listener.refuse_new() {
-                        self.server.log(ruby, Level::Error, &error.to_string());
-                    }
-                }
-            }
+            Action::StopListening => self.stop_listening(ruby),
             Action::Log(level, line) => self.server.log(ruby, level, &line),
             Action::Exit(status) => self.status = Some(status),
         }
@@ -277,6 +275,7 @@ impl Monitor {
                     death: process::watch(monitor).map(Arc::new),
                     settings: self.settings,
                     listeners: std::mem::take(&mut self.listeners),
+                    bell: self.bell.take(),
                 };
                 let post = Post { token, kind: Kind::Mold, generation: 0, slot, channel: theirs };
                 let mold = Mold { house: Rc::new(house), post, handler: None };
@@ -388,22 +387,6 @@ impl Monitor {
         let object = WorkerObject::departed(self.scoreboard, child, requests);
         let object = ruby.obj_wrap(object);
         self.server.hook_or_log(ruby, "after_worker_exit", (object, status), "monitor loop error")
-    }
-
-    /// Begins to listen. If somebody else has taken an address during the boot, there is nothing to serve for.
-    fn listen(&mut self, ruby: &Ruby, events: &mut VecDeque<Event>) {
-        for listener in &self.listeners {
-            match listener.listen() {
-                Ok(()) => {
-                    let line = format!("listening on addr={} fd={}", listener.address(), listener.fileno());
-                    self.server.log(ruby, Level::Info, &line);
-                }
-                Err(error) => {
-                    self.server.log(ruby, Level::Fatal, &error.to_string());
-                    events.push_back(Event::CannotListen);
-                }
-            }
-        }
     }
 }
 

@@ -2,21 +2,21 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use magnus::typed_data::Obj;
 use magnus::value::ReprValue;
 use magnus::{Error, RHash, Ruby, Value};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use pitchfork_core::children::Kind;
-use pitchfork_core::error::Error as CoreError;
+use pitchfork_core::children::{Kind, Millis};
+use pitchfork_core::listen::Listener;
 use pitchfork_core::message::{Order, Report};
 use pitchfork_core::plan::Level;
 use pitchfork_core::sys::{clock, filter};
-use std::os::fd::AsFd;
 
 use super::child::{Child, House, Post, raise};
 use super::mold::{Mold, post};
+use super::private;
+use super::seats::Seats;
 use super::sibling::{self, Sibling, fork_sibling};
 use super::{Next, Role, clockwork, signals, watcher};
 use crate::rack::body::Body;
@@ -26,9 +26,13 @@ use crate::rack::handler::{Handler, Served};
 use crate::ruby_api::request_timeout::RequestTimeout;
 use crate::vm::gvl;
 
-/// A queue that has stayed empty for so long at the end of a drain holds nobody any more: connections that were
-/// being made when the filter was set have arrived by then.
+/// A queue that has stayed empty for so long at the end of a drain holds nobody any more, unless somebody is still on
+/// the way into it.
 const QUIET: Duration = Duration::from_millis(50);
+
+/// Who is on the way into a queue is there within this time: the kernel asks those whom it keeps back once more after
+/// a second. Others never come, such as the senders of a flood.
+const ARRIVAL: Millis = 1_500;
 
 /// A worker that is about to begin.
 pub struct Worker {
@@ -51,7 +55,10 @@ impl Worker {
     pub fn run(self, ruby: &Ruby) -> Result<Next, Error> {
         let Some(child) = Child::take_up(ruby, self.house, self.post)? else { return Ok(Next::Exit(1)) };
         let House { server, settings, .. } = &*child.house;
-        child.hook(ruby, "after_worker_fork")?;
+        private::open();
+        let hooked = child.hook(ruby, "after_worker_fork");
+        let private = private::close();
+        hooked?;
         server.call(ruby, "trap_leave_signals", ())?;
         let timeout = ruby.obj_wrap(RequestTimeout::default());
         self.handler.set_env("pitchfork.worker", *child.object)?;
@@ -66,7 +73,7 @@ impl Worker {
         child.line().set_ready();
         child.report(ruby, Report::Ready)?;
 
-        let mut serving = Serving::new(ruby, child, self.handler, timeout)?;
+        let mut serving = Serving::new(ruby, child, self.handler, private, timeout)?;
         let ended = serving.serve(ruby).and_then(|turn| {
             match turn {
                 Turn::Leave { drain: true } => serving.drain(ruby)?,
@@ -76,7 +83,9 @@ impl Worker {
             Ok(turn)
         });
         if let Ok(Turn::Fork(post)) = ended {
+            // With its own sockets: they are the worker's, which goes on.
             let Serving { child, handler, .. } = serving;
+            child.house.server.call(ruby, "forget_private_listeners", ())?;
             let mold = Mold { house: child.house, post, handler: Some(handler) };
             return Ok(Next::Become(Role::Mold(Box::new(mold))));
         }
@@ -92,22 +101,26 @@ impl Worker {
 struct Serving {
     child: Child,
     handler: Handler,
-    epoll: Epoll,
+    seats: Seats,
     /// Lives in the handler's template.
     timeout: Obj<RequestTimeout>,
-    /// The listener that gave the last connection; the next one asked is its neighbour.
-    cursor: usize,
     condition: Option<Value>,
     promoting: bool,
 }
 
 impl Serving {
-    fn new(ruby: &Ruby, child: Child, handler: Handler, timeout: Obj<RequestTimeout>) -> Result<Self, Error> {
-        let epoll = watch_all(&child).map_err(|error| raise(ruby, &error))?;
+    fn new(
+        ruby: &Ruby,
+        child: Child,
+        handler: Handler,
+        private: Vec<Listener>,
+        timeout: Obj<RequestTimeout>,
+    ) -> Result<Self, Error> {
+        let seats = Seats::take(&child, private).map_err(|error| raise(ruby, &error))?;
         // Kept alive by the configuration.
         let condition: Value = child.house.server.call(ruby, "refork_condition", ())?;
         let condition = (!condition.is_nil()).then_some(condition);
-        Ok(Self { child, handler, epoll, timeout, cursor: 0, condition, promoting: false })
+        Ok(Self { child, handler, seats, timeout, condition, promoting: false })
     }
 
     fn serve(&mut self, ruby: &Ruby) -> Result<Turn, Error> {
@@ -124,12 +137,13 @@ impl Serving {
             if signals::take(libc::SIGTERM) || signals::take(libc::SIGQUIT) || !self.child.is_wanted() {
                 return Ok(Turn::Leave { drain: false });
             }
-            mail = match self.accept(ruby) {
-                Some(connection) => {
-                    self.serve_connection(ruby, &connection)?;
-                    false
-                }
-                None => self.wait(ruby)?,
+            self.look_around(ruby, false);
+            mail = if let Some(connection) = self.accept(ruby) {
+                self.serve_connection(ruby, &connection)?;
+                false
+            } else {
+                self.look_around(ruby, true);
+                self.wait(ruby)?
             };
         }
     }
@@ -138,35 +152,31 @@ impl Serving {
         if clockwork::is_condemned() {
             return None;
         }
-        let listeners = &self.child.house.listeners;
-        for step in 1..=listeners.len() {
-            let at = (self.cursor + step) % listeners.len();
-            match listeners[at].accept() {
-                Ok(Some((descriptor, peer))) => {
-                    self.cursor = at;
-                    return Some(Connection::new(descriptor, peer));
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    // Descriptors or memory are short. The connection stays in its queue; a pause keeps this from
-                    // spinning.
-                    self.child.house.server.log(ruby, Level::Error, &format!("listen loop error: {error}"));
-                    let _ = gvl::without(|| std::thread::sleep(Duration::from_millis(100)));
-                    return None;
-                }
+        match self.seats.accept() {
+            Ok(accepted) => accepted.map(|(descriptor, peer)| Connection::new(descriptor, peer)),
+            Err(error) => {
+                // Descriptors or memory are short. The connection stays in its queue; a pause keeps this from
+                // spinning.
+                self.child.house.server.log(ruby, Level::Error, &format!("listen loop error: {error}"));
+                let _ = gvl::without(|| std::thread::sleep(Duration::from_millis(100)));
+                None
             }
         }
-        None
+    }
+
+    /// Sees to it that each queue has somebody who serves it. What fails here is tried again when somebody else comes
+    /// or goes.
+    fn look_around(&mut self, ruby: &Ruby, is_idle: bool) {
+        if let Err(error) = self.seats.look_around(is_idle) {
+            self.child.house.server.log(ruby, Level::Error, &format!("listen loop error: {error}"));
+        }
     }
 
     /// Waits for something to do. `true` if it may be an order.
     fn wait(&mut self, ruby: &Ruby) -> Result<bool, Error> {
         clockwork::stop();
-        let timeout = EpollTimeout::try_from(self.child.heartbeat()).unwrap_or(EpollTimeout::NONE);
-        let mut events = [EpollEvent::empty(); 8];
-        let ready = gvl::wait(ruby, || self.epoll.wait(&mut events, timeout))?;
-        let ready = ready.and_then(Result::ok).unwrap_or(0);
-        Ok(events[..ready].iter().any(|event| event.data() == ORDERS))
+        let timeout = self.child.heartbeat();
+        Ok(gvl::wait(ruby, || self.seats.wait(timeout))?.unwrap_or(false))
     }
 
     fn serve_connection(&mut self, ruby: &Ruby, connection: &Connection) -> Result<(), Error> {
@@ -280,31 +290,47 @@ impl Serving {
     }
 
     /// Takes what this worker may have been woken for just before it was told to leave: the kernel wakes one worker
-    /// for a connection, and would not wake another.
+    /// for a connection, and would not wake another. What waits in sockets that nobody else has is served to the end.
     fn take_last_call(&mut self, ruby: &Ruby) -> Result<(), Error> {
-        for listener in &self.child.house.listeners {
-            let _ = self.epoll.delete(listener);
+        self.seats.stop_watching();
+        if let Some(connection) = self.accept(ruby) {
+            self.serve_connection(ruby, &connection)?;
         }
-        match self.accept(ruby) {
-            Some(connection) => self.serve_connection(ruby, &connection),
-            None => Ok(()),
+        if self.seats.keep_to_private().map_err(|error| raise(ruby, &error))? {
+            self.serve_what_is_left(ruby)?;
         }
+        Ok(())
     }
 
-    /// Serves what is in the queues until they stay empty. The monitor has seen to it that nothing new gets in.
+    /// Serves what is in the queues of all. The monitor has seen to it that nothing new gets in.
     fn drain(&mut self, ruby: &Ruby) -> Result<(), Error> {
-        let settings = self.child.house.settings;
-        let end = clock::monotonic() + settings.soft_timeout;
-        let mut quiet_since = std::time::Instant::now();
-        while quiet_since.elapsed() < QUIET && clock::monotonic() < end {
+        self.seats.help_out().map_err(|error| raise(ruby, &error))?;
+        self.serve_what_is_left(ruby)
+    }
+
+    /// Serves until the queues stay empty.
+    fn serve_what_is_left(&mut self, ruby: &Ruby) -> Result<(), Error> {
+        let begin = clock::monotonic();
+        let end = begin + self.child.house.settings.soft_timeout;
+        let mut quiet_since = Instant::now();
+        let mut is_last_look = false;
+        while clock::monotonic() < end {
             ruby.thread_check_ints()?;
             if let Some(connection) = self.accept(ruby) {
                 filter::accept_packets(&*connection.socket);
                 self.serve_connection(ruby, &connection)?;
-                quiet_since = std::time::Instant::now();
-            } else {
+                quiet_since = Instant::now();
+                is_last_look = false;
+            } else if is_last_look {
+                break;
+            } else if quiet_since.elapsed() < QUIET {
                 // Not epoll: a Unix listener that was shut down is always ready.
                 gvl::wait(ruby, || std::thread::sleep(Duration::from_millis(2)))?;
+            } else if clock::monotonic() < begin + ARRIVAL && self.seats.are_awaited() {
+                quiet_since = Instant::now();
+            } else {
+                // Somebody may have arrived between the two questions.
+                is_last_look = true;
             }
         }
         Ok(())
@@ -322,27 +348,4 @@ fn await_execution(ruby: &Ruby) -> Result<(), Error> {
         gvl::wait(ruby, || std::thread::sleep(Duration::from_secs(1)))?;
     }
     Ok(())
-}
-
-/// The mark of the channel among the epoll events; listeners have smaller ones.
-const ORDERS: u64 = u64::MAX;
-
-/// An epoll instance of this process alone, over its channel and all listeners. Of the workers that wait for the
-/// same listener only one is woken.
-fn watch_all(child: &Child) -> Result<Epoll, CoreError> {
-    let failed = |call, what: &str| {
-        let what = what.to_owned();
-        move |errno: nix::Error| CoreError::system(call, what, errno)
-    };
-    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed("epoll_create1", "a worker"))?;
-    epoll
-        .add(child.post.channel.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, ORDERS))
-        .map_err(failed("epoll_ctl", "a channel"))?;
-    for (listener, mark) in child.house.listeners.iter().zip(0..) {
-        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLEXCLUSIVE;
-        epoll
-            .add(listener.as_fd(), EpollEvent::new(flags, mark))
-            .map_err(failed("epoll_ctl", &listener.address().to_string()))?;
-    }
-    Ok(epoll)
 }

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pitchfork_core::children::Millis;
 use pitchfork_core::http::{Head, Limits, Progress, Reject};
-use pitchfork_core::sys::clock;
+use pitchfork_core::sys::{clock, tcp};
 use socket2::Socket;
 
 use crate::process::clockwork;
@@ -138,6 +138,17 @@ impl Connection {
                 Err(_) => return Ok(Arrival::Nothing),
             }
         }
+    }
+
+    /// Whether the client has left by now. One that has only ended its own side counts as gone on TCP, where the kernel
+    /// does not tell the two apart, and not on a Unix socket.
+    pub fn is_abandoned(&self) -> bool {
+        if self.peer.is_some() {
+            return tcp::peer_has_left(&*self.socket).unwrap_or(false);
+        }
+        let mut poll_fd = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
+        poll(&mut poll_fd, PollTimeout::ZERO).is_ok()
+            && poll_fd[0].revents().is_some_and(|events| events.intersects(PollFlags::POLLHUP | PollFlags::POLLERR))
     }
 
     /// Says goodbye: the client sees the end of the response even if somebody else inherited the socket.

@@ -107,6 +107,9 @@ impl Handler {
                 return self.refuse(ruby, connection, status, &failure.to_string());
             }
         };
+        if self.settings.check_client && connection.is_abandoned() {
+            return Ok(Served::Unheard);
+        }
         let env = self.call(ruby, connection, &body, begin)?;
         Ok(Served::Called { env, body })
     }

@@ -23,6 +23,8 @@ pub struct Settings {
     pub rewindable: bool,
     /// Whether the application may send informational responses.
     pub early_hints: bool,
+    /// Whether the application is spared a request whose client has left.
+    pub check_client: bool,
 }
 
 impl Settings {

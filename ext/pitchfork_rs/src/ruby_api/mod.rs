@@ -4,6 +4,7 @@ pub mod early_hints;
 pub mod hijack;
 pub mod info;
 pub mod input;
+pub mod listening;
 pub mod mem_info;
 pub mod native_monitor;
 pub mod request_handler;

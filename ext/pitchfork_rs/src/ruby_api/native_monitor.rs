@@ -3,12 +3,12 @@
 use std::sync::{Mutex, PoisonError};
 
 use magnus::prelude::*;
-use magnus::{Error, RArray, RHash, RModule, Ruby, TryConvert, Value, function, method};
-use pitchfork_core::listen::{Address, Listener, Options};
+use magnus::{Error, RArray, RHash, RModule, RString, Ruby, Value, function, method};
+use pitchfork_core::listen::Listener;
 use pitchfork_core::plan;
 
-use super::info;
 use super::settings::{fetch, millis, rack};
+use super::{info, listening};
 use crate::process::child::{Settings, raise};
 use crate::process::monitor::{Goal, Monitor, Outcome};
 use crate::process::server::Server;
@@ -26,7 +26,7 @@ pub struct NativeMonitor {
 }
 
 impl NativeMonitor {
-    /// `new(server, settings)`: binds the listeners.
+    /// `new(server, settings)`: a server that listens nowhere yet.
     fn new(ruby: &Ruby, server: Value, settings: RHash) -> Result<Self, Error> {
         let workers: u32 = fetch(ruby, settings, "worker_processes")?;
         let soft_timeout = millis(ruby, settings, "soft_timeout")?;
@@ -50,10 +50,37 @@ impl NativeMonitor {
             slots: workers.saturating_mul(2).saturating_add(SPARE_LINES),
         };
         let server = Server::new(ruby, server);
-        let listeners = bind(ruby, fetch(ruby, settings, "listeners")?)?;
-        let monitor = Monitor::new(server, child, plan, listeners).map_err(|error| raise(ruby, &error))?;
+        let monitor = Monitor::new(server, child, plan).map_err(|error| raise(ruby, &error))?;
         info::enter(monitor.scoreboard(), None);
         Ok(Self { server, monitor: Mutex::new(Some(monitor)) })
+    }
+
+    /// `bind(address, options)`: binds an address, as many times as it shall have queues. Gives what
+    /// [`listening::show`] does.
+    fn bind(ruby: &Ruby, rb_self: &Self, address: RString, options: RHash) -> Result<RArray, Error> {
+        let options = listening::options(ruby, options)?;
+        let queues = listening::bind(ruby, address, &options)?;
+        rb_self.add(ruby, queues, options.per_worker)
+    }
+
+    /// `adopt(ios, options)`: takes over sockets, all of one address, that were inherited. The IOs can be closed then.
+    fn adopt(ruby: &Ruby, rb_self: &Self, ios: RArray, options: RHash) -> Result<RArray, Error> {
+        let options = listening::options(ruby, options)?;
+        let queues = listening::adopt(ruby, ios, &options)?;
+        rb_self.add(ruby, queues, options.per_worker)
+    }
+
+    fn add(&self, ruby: &Ruby, queues: Vec<Listener>, per_worker: usize) -> Result<RArray, Error> {
+        let shown = listening::show(ruby, &queues)?;
+        let mut monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
+        let monitor = monitor.as_mut().ok_or_else(|| running(ruby))?;
+        monitor.add_listeners(queues, per_worker).map_err(|error| raise(ruby, &error))?;
+        Ok(shown)
+    }
+
+    /// `close`: lets go of the addresses of a server that is not going to run.
+    fn close(&self) {
+        drop(self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// `run(goal)`: runs until `:mold` or `:workers` are there, giving nil, or until the server has stopped, giving
@@ -65,8 +92,7 @@ impl NativeMonitor {
             _ => Goal::End,
         };
         let taken = rb_self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut monitor =
-            taken.ok_or_else(|| Error::new(ruby.exception_runtime_error(), "this monitor runs already"))?;
+        let mut monitor = taken.ok_or_else(|| running(ruby))?;
         let outcome = monitor.run(ruby, goal);
         if let Ok(Outcome::Child(role)) = outcome {
             drop(monitor);
@@ -84,17 +110,8 @@ impl NativeMonitor {
     }
 }
 
-fn bind(ruby: &Ruby, listeners: RArray) -> Result<Vec<Listener>, Error> {
-    let mut bound = Vec::new();
-    for listener in listeners {
-        let (address, backlog) = <(String, i32)>::try_convert(listener)?;
-        let listener = address
-            .parse::<Address>()
-            .and_then(|address| Listener::bind(address, Options { backlog }))
-            .map_err(|error| raise(ruby, &error))?;
-        bound.push(listener);
-    }
-    Ok(bound)
+fn running(ruby: &Ruby) -> Error {
+    Error::new(ruby.exception_runtime_error(), "this monitor runs already, or has stopped")
 }
 
 /// `note_signal(number)`: what the handlers installed with `trap` call.
@@ -107,6 +124,10 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     let class = module.define_class("NativeMonitor", ruby.class_object())?;
     class.define_singleton_method("new", function!(NativeMonitor::new, 2))?;
     class.define_singleton_method("note_signal", function!(note_signal, 1))?;
+    class.define_method("bind", method!(NativeMonitor::bind, 2))?;
+    class.define_method("adopt", method!(NativeMonitor::adopt, 2))?;
+    class.define_method("close", method!(NativeMonitor::close, 0))?;
     class.define_method("run", method!(NativeMonitor::run, 1))?;
+    listening::init(class)?;
     Ok(())
 }

@@ -34,5 +34,6 @@ pub fn rack(ruby: &Ruby, settings: RHash) -> Result<Settings, Error> {
         body_memory: fetch(ruby, settings, "client_body_buffer_size")?,
         rewindable: fetch(ruby, settings, "rewindable_input")?,
         early_hints: fetch(ruby, settings, "early_hints")?,
+        check_client: fetch(ruby, settings, "check_client_connection")?,
     })
 }

@@ -42,12 +42,12 @@ impl Area {
         let (arg_start, arg_end, env_start, env_end) = (field(48)?, field(49)?, field(50)?, field(51)?);
         let is_whole = arg_start != 0 && arg_start < arg_end && arg_end == env_start && env_start < env_end;
         let area = Self { start: arg_start, len: env_end - arg_start };
-        (is_whole && !area.holds_environment() && area.shows_a_title()).then_some(area)
+        (is_whole && !area.holds_environment() && Self::shows_a_title()).then_some(area)
     }
 
     /// Whether Ruby has written a title of this server there. It has not where this program runs inside another, such
     /// as an emulator or a debugger: the kernel then shows the arguments of that one.
-    fn shows_a_title(self) -> bool {
+    fn shows_a_title() -> bool {
         fs::read("/proc/self/cmdline").is_ok_and(|shown| shown.starts_with(PREFIX))
     }
 

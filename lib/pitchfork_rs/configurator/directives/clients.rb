@@ -62,6 +62,14 @@ module PitchforkRs
     #   @raise [ConfigurationError]
     directive :early_hints, ValueCheck.boolean, default: false
 
+    # @!method check_client_connection(check)
+    #   Whether a client that has left before the application is called costs no call. A client of a port that has only
+    #   ended its own side counts as gone. The default is false. Together with a listener's `tcp_nopush: true` it is
+    #   refused.
+    #   @param check [Boolean]
+    #   @raise [ConfigurationError]
+    directive :check_client_connection, ValueCheck.boolean, default: false
+
     # @!endgroup
   end
 end
