@@ -90,4 +90,14 @@ RSpec.describe "an application", :server do
     expect(server.messages.last).to eq("monitor complete status=3")
     expect(server.processes).to be_empty
   end
+
+  it "may reap whatever child of the mold it finds" do
+    server = start(workers: 2, config: <<~'CONFIG')
+      after_mold_fork { |_, _| trap("CHLD") { loop { Process.wait(-1, Process::WNOHANG) || break } rescue nil } }
+    CONFIG
+    server.signal(:USR2)
+    server.wait_for_workers(2, generation: 1)
+    server.alive_until("one mold") { server.children.size == 3 && server.mold&.generation == 1 }
+    expect(server.log).not_to match(/ERROR|FATAL/)
+  end
 end
