@@ -28,4 +28,11 @@ RSpec.describe "failures to come up", :server do
     expect(times[19] - times[0]).to be > 0.4
     expect(server.stop.exitstatus).to eq(0)
   end
+
+  it "are none when before_fork takes long, but for no fork too long" do
+    server = start(ready: false, workers: 3, config: "spawn_timeout 1\nbefore_fork { |_| sleep 0.6 }")
+    server.wait_until_ready
+    expect(server.log).not_to match(/abandoning/)
+    expect(server.log.scan(/spawning\.\.\./).size).to eq(3)
+  end
 end
