@@ -35,4 +35,17 @@ RSpec.describe "failures to come up", :server do
     expect(server.log).not_to match(/abandoning/)
     expect(server.log.scan(/spawning\.\.\./).size).to eq(3)
   end
+
+  it "do not have before_fork run for spawns that were given up meanwhile" do
+    note = noting("forks", "Process.pid")
+    server = start(workers: 2, config: "spawn_timeout 1\nbefore_fork { |_| #{note} }")
+    mold = server.mold.pid
+    server.signal(:STOP, to: mold)
+    server.workers.each { |worker| server.signal(:KILL, to: worker.pid) }
+    server.wait_for_log(/worker=\d gen=0 timed out during spawn, abandoning/, count: 3)
+    server.signal(:CONT, to: mold)
+    server.wait_for_workers(2)
+    given_up = server.log.scan(/abandoning/).size
+    expect(server.lines("forks").size).to be <= server.log.scan(/spawning\.\.\./).size - given_up
+  end
 end
