@@ -48,4 +48,10 @@ RSpec.describe "failures to come up", :server do
     given_up = server.log.scan(/abandoning/).size
     expect(server.lines("forks").size).to be <= server.log.scan(/spawning\.\.\./).size - given_up
   end
+
+  it "count although molds come up in between: one that cannot fork is no success" do
+    server = start(ready: false, config: "max_consecutive_spawn_errors 2\nbefore_fork { |_| raise 'no luck' }")
+    expect(server.wait_for_end.exitstatus).to eq(1)
+    expect(server.log).to match(/3 consecutive failures to spawn children, aborting/)
+  end
 end
