@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use magnus::typed_data::Obj;
 use magnus::value::ReprValue;
-use magnus::{Error, RHash, Ruby, Value};
+use magnus::{Class, Error, RHash, Ruby, Value};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use pitchfork_core::children::Kind;
 use pitchfork_core::error::Error as CoreError;
@@ -317,11 +317,22 @@ impl Serving {
 
 /// Returns at once unless this worker was found too slow: then the watcher's thread runs the hooks, and ends this process
 /// with an exception that interrupts this. Nothing else may be begun meanwhile; the monitor does not wait for ever.
+///
+/// Applications rescue exceptions of every kind to answer 500. Theirs was that one if it does not come now.
 fn await_execution(ruby: &Ruby) -> Result<(), Error> {
     while clockwork::is_condemned() {
-        gvl::wait(ruby, || std::thread::sleep(Duration::from_secs(1)))?;
+        let told = clockwork::is_executed();
+        gvl::wait(ruby, || std::thread::sleep(Duration::from_millis(200)))?;
+        if told {
+            return Err(exit(ruby));
+        }
     }
     Ok(())
+}
+
+/// What Ruby's `exit` raises.
+fn exit(ruby: &Ruby) -> Error {
+    ruby.exception_system_exit().new_instance((0, "exit")).map_or_else(|error| error, Error::from)
 }
 
 /// The mark of the channel among the epoll events; listeners have smaller ones.
