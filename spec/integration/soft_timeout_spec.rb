@@ -144,4 +144,18 @@ RSpec.describe "the soft timeout", :server do
     expect(server.log).to match(/worker=0 gen=0 pid=#{pid} reaped \(.*exit 0>\)/)
     expect(server.log).not_to match(/killing/)
   end
+
+  it "goes on to the exit when after_worker_timeout runs out of stack" do
+    server = start(slow, config: <<~'CONFIG')
+      timeout 3
+      after_worker_timeout { |_, _, _| deeper = -> { deeper.call }; deeper.call }
+      before_worker_exit { |_, _| File.write("leaving", "yes") }
+    CONFIG
+    pid = server.worker.pid
+    ask_slow(server)
+    server.wait_for_another_worker(pid)
+    expect(server.log).to match(/after_worker_timeout error: stack level too deep \(SystemStackError\)/)
+    expect(server.read("leaving")).to eq("yes")
+    expect(server.log).not_to match(/killing/)
+  end
 end
