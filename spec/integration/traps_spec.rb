@@ -100,4 +100,32 @@ RSpec.describe "an application", :server do
     server.alive_until("one mold") { server.children.size == 3 && server.mold&.generation == 1 }
     expect(server.log).not_to match(/ERROR|FATAL/)
   end
+
+  it "may have threads in the monitor that fail: the server lives" do
+    server = start(config: <<~CONFIG)
+      after_monitor_ready do |_|
+        Thread.new do
+          Thread.current.abort_on_exception = true
+          Thread.current.report_on_exception = false
+          raise "no luck"
+        end
+      end
+    CONFIG
+    server.wait_for_log(/ERROR .*monitor loop error: no luck \(RuntimeError\)/)
+    expect(server.get.body).to eq("hello")
+    expect(server.stop.exitstatus).to eq(0)
+  end
+
+  it "may have threads in the monitor that exit: the server stops after the work in hand, with that status" do
+    server = start("run ->(_env) { #{ServerExamples::AT_GATE}; [200, {}, ['late']] }", config: <<~'CONFIG')
+      after_monitor_ready { |_| Thread.new { sleep 0.01 until File.exist?("enough"); exit 3 } }
+    CONFIG
+    late = Thread.new { server.get.body }
+    server.alive_until("the request") { server.worker.status.include?("processing") }
+    server.write("enough", "")
+    server.wait_for_log(/exit in a hook, starting graceful shutdown/)
+    server.open_gate
+    expect([late.value, server.wait_for_end.exitstatus]).to eq(["late", 3])
+    expect(server.messages.last).to eq("monitor complete status=3")
+  end
 end
