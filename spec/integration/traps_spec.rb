@@ -128,4 +128,25 @@ RSpec.describe "an application", :server do
     expect([late.value, server.wait_for_end.exitstatus]).to eq(["late", 3])
     expect(server.messages.last).to eq("monitor complete status=3")
   end
+
+  it "may fork in a request and let both processes return or exit: the server goes on in one of them" do
+    server = start(<<~'RUBY', config: <<~CONFIG)
+      run lambda { |env|
+        case env["PATH_INFO"]
+        when "/return" then $forked = "returns " unless fork
+        when "/exit" then fork || ($forked = "exits "; exit)
+        end
+        [200, {}, [$forked.inspect]]
+      }
+      at_exit { File.write("at_exit", $forked.to_s, mode: "a") }
+    RUBY
+      before_worker_exit { |_, _| #{noting("leaving", "Process.pid")} }
+    CONFIG
+    pid = server.worker.pid
+    %w[return exit].each { |what| server.raw("GET /#{what} HTTP/1.1\r\nHost: a\r\n\r\n") }
+    server.alive_until("the end of the other processes") { server.read("at_exit").split.sort == %w[exits returns] }
+    expect(Array.new(5) { server.get.body }.uniq).to eq(["nil"])
+    server.stop
+    expect(server.lines("leaving")).to eq([pid.to_s])
+  end
 end

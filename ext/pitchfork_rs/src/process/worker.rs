@@ -83,7 +83,9 @@ impl Worker {
         if ended.is_ok() {
             await_execution(ruby)?;
         }
-        serving.child.house.server.call(ruby, "worker_exit", (*serving.child.object,))?;
+        if serving.child.is_itself() {
+            serving.child.house.server.call(ruby, "worker_exit", (*serving.child.object,))?;
+        }
         ended.map(|_| Next::Exit(0))
     }
 }
@@ -116,6 +118,9 @@ impl Serving {
         loop {
             ruby.thread_check_ints()?;
             await_execution(ruby)?;
+            if !self.child.is_itself() {
+                return Err(exit(ruby));
+            }
             if (mail || self.child.line().take_mail())
                 && let Some(turn) = self.carry_out_orders(ruby)?
             {
