@@ -149,4 +149,25 @@ RSpec.describe "an application", :server do
     server.stop
     expect(server.lines("leaving")).to eq([pid.to_s])
   end
+
+  it "may exit in a request, and take its time for it: that does not make the request late" do
+    server = start(<<~'RUBY', config: <<~'CONFIG')
+      run lambda { |env|
+        next [200, {}, ["fine"]] unless env["PATH_INFO"] == "/exit"
+
+        $exits = true
+        sleep 1.5
+        exit 7
+      }
+      at_exit { sleep(2) && File.write("at_exit", "through") if $exits }
+    RUBY
+      timeout 3
+      after_worker_timeout { |_, _, _| File.write("timeout", "") }
+    CONFIG
+    pid = server.worker.pid
+    server.raw("GET /exit HTTP/1.1\r\nHost: a\r\n\r\n")
+    server.wait_for_another_worker(pid)
+    expect(server.log).to match(/worker=0 gen=0 pid=#{pid} reaped \(.*exit 7>\)/)
+    expect([server.read("at_exit"), File.exist?(server.path("timeout"))]).to eq(["through", false])
+  end
 end

@@ -80,6 +80,8 @@ impl Worker {
             let mold = Mold { house: child.house, post, handler: Some(handler) };
             return Ok(Next::Become(Role::Mold(Box::new(mold))));
         }
+        // A request that has ended by an exit is not late, however long the exit takes.
+        clockwork::stop();
         if ended.is_ok() {
             await_execution(ruby)?;
         }
