@@ -17,6 +17,7 @@ require_relative "pitchfork_rs/pid_file"
 require_relative "pitchfork_rs/http_server"
 require_relative "pitchfork_rs/info"
 require_relative "pitchfork_rs/timeout_info"
+require_relative "pitchfork_rs/uncopied"
 
 # A Rack server that forks its workers from a warmed process, so that they share memory.
 module PitchforkRs

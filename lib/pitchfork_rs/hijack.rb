@@ -5,8 +5,11 @@ module PitchforkRs
   # connection does, which is built when it is asked for.
   # @api private
   class Hijack
+    # Asked of each object by `Array#flatten`, `puts` and the like, which may come after the request.
     def respond_to_missing?(name, _include_private = false)
       to_io.respond_to?(name)
+    rescue IOError
+      false
     end
 
     def method_missing(name, ...)

@@ -62,4 +62,38 @@ RSpec.describe "pitchfork.socket", :server do
     answer
     expect(notes).to eq(["the connection of this request is already gone"])
   end
+
+  it "may be broken by the application without harm to the worker" do
+    start_app(<<~'RUBY')
+      socket = env["pitchfork.socket"].to_io
+      case env["PATH_INFO"]
+      when "/closed" then IO.for_fd(socket.fileno).close
+      when "/unsent"
+        socket.sync = false
+        socket.write("unsent")
+        socket.shutdown(Socket::SHUT_WR)
+      end
+      [200, {}, [Process.pid.to_s]]
+    RUBY
+    pid = @app.worker.pid
+    answer("GET /unsent HTTP/1.1\r\nHost: a\r\n\r\n")
+    expect(content("GET /closed HTTP/1.1\r\nHost: a\r\n\r\n")).to eq(pid.to_s)
+    expect_served
+    expect(@app.worker.pid).to eq(pid)
+    expect(@app.log).not_to match(/ERROR/)
+  end
+
+  it "says what it answers to without raising, after the request too" do
+    start_app(<<~'RUBY')
+      env["rack.response_finished"] << lambda do
+        socket = env["pitchfork.socket"]
+        NOTE.([socket.respond_to?(:write), [socket].flatten == [socket], socket.respond_to?(:call)].inspect)
+      rescue StandardError => e
+        NOTE.(e.inspect)
+      end
+      [200, {}, []]
+    RUBY
+    answer
+    expect(notes).to eq(["[false, true, true]"])
+  end
 end

@@ -123,4 +123,39 @@ RSpec.describe "the soft timeout", :server do
       ArgumentError: seconds must be a whole number from 0 to 1000000000, got 1180591620717411303424
     TEXT
   end
+
+  it "ends the worker in its own way although the application rescues the exit" do
+    server = start(<<~'RUBY', config: "timeout 3, cleanup: 5")
+      at_exit { File.write("at_exit", "#{Process.pid}\n", mode: "a") }
+      run lambda { |env|
+        next [200, {}, ["fine"]] unless env["PATH_INFO"] == "/slow"
+
+        begin
+          sleep
+        rescue Exception => e
+          [500, {}, [e.class.name]]
+        end
+      }
+    RUBY
+    pid = server.worker.pid
+    expect(ask_slow(server)).to end_with("SystemExit")
+    server.wait_for_another_worker(pid)
+    expect(server.lines("at_exit")).to eq([pid.to_s])
+    expect(server.log).to match(/worker=0 gen=0 pid=#{pid} reaped \(.*exit 0>\)/)
+    expect(server.log).not_to match(/killing/)
+  end
+
+  it "goes on to the exit when after_worker_timeout runs out of stack" do
+    server = start(slow, config: <<~'CONFIG')
+      timeout 3
+      after_worker_timeout { |_, _, _| deeper = -> { deeper.call }; deeper.call }
+      before_worker_exit { |_, _| File.write("leaving", "yes") }
+    CONFIG
+    pid = server.worker.pid
+    ask_slow(server)
+    server.wait_for_another_worker(pid)
+    expect(server.log).to match(/after_worker_timeout error: stack level too deep \(SystemStackError\)/)
+    expect(server.read("leaving")).to eq("yes")
+    expect(server.log).not_to match(/killing/)
+  end
 end

@@ -28,4 +28,30 @@ RSpec.describe "failures to come up", :server do
     expect(times[19] - times[0]).to be > 0.4
     expect(server.stop.exitstatus).to eq(0)
   end
+
+  it "are none when before_fork takes long, but for no fork too long" do
+    server = start(ready: false, workers: 3, config: "spawn_timeout 1\nbefore_fork { |_| sleep 0.6 }")
+    server.wait_until_ready
+    expect(server.log).not_to match(/abandoning/)
+    expect(server.log.scan(/spawning\.\.\./).size).to eq(3)
+  end
+
+  it "do not have before_fork run for spawns that were given up meanwhile" do
+    note = noting("forks", "Process.pid")
+    server = start(workers: 2, config: "spawn_timeout 1\nbefore_fork { |_| #{note} }")
+    mold = server.mold.pid
+    server.signal(:STOP, to: mold)
+    server.workers.each { |worker| server.signal(:KILL, to: worker.pid) }
+    server.wait_for_log(/worker=\d gen=0 timed out during spawn, abandoning/, count: 3)
+    server.signal(:CONT, to: mold)
+    server.wait_for_workers(2)
+    given_up = server.log.scan(/abandoning/).size
+    expect(server.lines("forks").size).to be <= server.log.scan(/spawning\.\.\./).size - given_up
+  end
+
+  it "count although molds come up in between: one that cannot fork is no success" do
+    server = start(ready: false, config: "max_consecutive_spawn_errors 2\nbefore_fork { |_| raise 'no luck' }")
+    expect(server.wait_for_end.exitstatus).to eq(1)
+    expect(server.log).to match(/3 consecutive failures to spawn children, aborting/)
+  end
 end

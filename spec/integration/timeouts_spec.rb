@@ -90,4 +90,15 @@ RSpec.describe "timeouts", :server do
     pauses = times.each_cons(2).map { |before, after| after - before }
     expect(pauses.zip([0.1, 0.2, 0.4, 0.8]).map { |pause, least| pause >= least }).to eq([true] * 4), pauses.inspect
   end
+
+  it "may be longer than anybody lives, as other limits may be larger than anything" do
+    server = start(config: <<~CONFIG)
+      timeout 10**30, cleanup: 10**30
+      %i[spawn_timeout client_header_timeout client_body_timeout write_timeout max_consecutive_spawn_errors
+         refork_max_unavailable client_body_buffer_size client_min_rate client_max_header_size client_max_body_size]
+        .each { |directive| public_send(directive, 10**30) }
+    CONFIG
+    expect(server.get.body).to eq("hello")
+    expect(server.stop.exitstatus).to eq(0)
+  end
 end

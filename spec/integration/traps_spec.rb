@@ -90,4 +90,84 @@ RSpec.describe "an application", :server do
     expect(server.messages.last).to eq("monitor complete status=3")
     expect(server.processes).to be_empty
   end
+
+  it "may reap whatever child of the mold it finds" do
+    server = start(workers: 2, config: <<~'CONFIG')
+      after_mold_fork { |_, _| trap("CHLD") { loop { Process.wait(-1, Process::WNOHANG) || break } rescue nil } }
+    CONFIG
+    server.signal(:USR2)
+    server.wait_for_workers(2, generation: 1)
+    server.alive_until("one mold") { server.children.size == 3 && server.mold&.generation == 1 }
+    expect(server.log).not_to match(/ERROR|FATAL/)
+  end
+
+  it "may have threads in the monitor that fail: the server lives" do
+    server = start(config: <<~CONFIG)
+      after_monitor_ready do |_|
+        Thread.new do
+          Thread.current.abort_on_exception = true
+          Thread.current.report_on_exception = false
+          raise "no luck"
+        end
+      end
+    CONFIG
+    server.wait_for_log(/ERROR .*monitor loop error: no luck \(RuntimeError\)/)
+    expect(server.get.body).to eq("hello")
+    expect(server.stop.exitstatus).to eq(0)
+  end
+
+  it "may have threads in the monitor that exit: the server stops after the work in hand, with that status" do
+    server = start("run ->(_env) { #{ServerExamples::AT_GATE}; [200, {}, ['late']] }", config: <<~'CONFIG')
+      after_monitor_ready { |_| Thread.new { sleep 0.01 until File.exist?("enough"); exit 3 } }
+    CONFIG
+    late = Thread.new { server.get.body }
+    server.alive_until("the request") { server.worker.status.include?("processing") }
+    server.write("enough", "")
+    server.wait_for_log(/exit in a hook, starting graceful shutdown/)
+    server.open_gate
+    expect([late.value, server.wait_for_end.exitstatus]).to eq(["late", 3])
+    expect(server.messages.last).to eq("monitor complete status=3")
+  end
+
+  it "may fork in a request and let both processes return or exit: the server goes on in one of them" do
+    server = start(<<~'RUBY', config: <<~CONFIG)
+      run lambda { |env|
+        case env["PATH_INFO"]
+        when "/return" then $forked = "returns " unless fork
+        when "/exit" then fork || ($forked = "exits "; exit)
+        end
+        [200, {}, [$forked.inspect]]
+      }
+      at_exit { File.write("at_exit", $forked.to_s, mode: "a") }
+    RUBY
+      before_worker_exit { |_, _| #{noting("leaving", "Process.pid")} }
+    CONFIG
+    pid = server.worker.pid
+    %w[return exit].each { |what| server.raw("GET /#{what} HTTP/1.1\r\nHost: a\r\n\r\n") }
+    server.alive_until("the end of the other processes") { server.read("at_exit").split.sort == %w[exits returns] }
+    expect(Array.new(5) { server.get.body }.uniq).to eq(["nil"])
+    server.stop
+    expect(server.lines("leaving")).to eq([pid.to_s])
+  end
+
+  it "may exit in a request, and take its time for it: that does not make the request late" do
+    server = start(<<~'RUBY', config: <<~'CONFIG')
+      run lambda { |env|
+        next [200, {}, ["fine"]] unless env["PATH_INFO"] == "/exit"
+
+        $exits = true
+        sleep 1.5
+        exit 7
+      }
+      at_exit { sleep(2) && File.write("at_exit", "through") if $exits }
+    RUBY
+      timeout 3
+      after_worker_timeout { |_, _, _| File.write("timeout", "") }
+    CONFIG
+    pid = server.worker.pid
+    server.raw("GET /exit HTTP/1.1\r\nHost: a\r\n\r\n")
+    server.wait_for_another_worker(pid)
+    expect(server.log).to match(/worker=0 gen=0 pid=#{pid} reaped \(.*exit 7>\)/)
+    expect([server.read("at_exit"), File.exist?(server.path("timeout"))]).to eq(["through", false])
+  end
 end

@@ -199,7 +199,7 @@ RSpec.describe "pitchfork-rs", :in_tmpdir do
       expect(rows).to include(["listen", a_string_starting_with('"127.0.0.1:82", backlog: 1024'), "options"],
                               %w[worker_processes 3 environment])
       File.write("config.ru", "raise 'never loaded'\n")
-      { { "PORT" => "3001" } => ["3001", "environment"], {} => %w[8080 default] }.each do |env, (port, place)|
+      { { "PORT" => "3001" } => %w[3001 environment], {} => %w[8080 default] }.each do |env, (port, place)|
         listener = a_string_starting_with(%("0.0.0.0:#{port}", backlog: 1024))
         expect(checked(env: env)).to include(["listen", listener, place])
       end

@@ -43,9 +43,10 @@ module PitchforkRs
         Process.setproctitle("pitchfork-rs (gen:#{child.generation}) #{role} - exiting")
       end
 
+      # As the native side does it: whatever is no exit, no signal and no throw.
       def logging_errors(hook)
         yield
-      rescue StandardError, ScriptError => e
+      rescue StandardError, ScriptError, NoMemoryError, SystemStackError => e
         PitchforkRs.log_error(logger, "#{hook} error", e)
       end
     end

@@ -93,8 +93,11 @@ impl Turn<'_> {
             let line = format!("{child} ready");
             self.log(Level::Info, line);
         }
-        self.state.spawn_errors = 0;
-        self.state.spawn_pause = 0;
+        // A mold that nobody comes up from is no way out of a row of failures.
+        if kind != Kind::Mold {
+            self.state.spawn_errors = 0;
+            self.state.spawn_pause = 0;
+        }
         match kind {
             Kind::Mold if !self.state.listening => {
                 self.state.listening = true;

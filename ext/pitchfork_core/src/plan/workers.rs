@@ -1,6 +1,6 @@
 //! Keeping the wanted number of workers, all of them forked from the current mold.
 
-use super::{Action, Child, Kind, Level, Proof, SPAWNS_IN_FLIGHT, Stage, Token, Turn};
+use super::{Action, Child, Kind, Level, Millis, Proof, SPAWNS_IN_FLIGHT, Stage, Token, Turn};
 
 impl Turn<'_> {
     pub(super) fn dismiss_surplus(&mut self) {
@@ -44,12 +44,19 @@ impl Turn<'_> {
 
     /// Whether a mold can take one more order, and the last failures are long enough ago.
     pub(super) fn may_ask(&self, mold: Token) -> bool {
-        let in_flight = |child: &&Child| child.stage == Stage::Requested && child.forker == Some(mold);
-        self.may_spawn() && self.state.children.iter().filter(in_flight).count() < SPAWNS_IN_FLIGHT
+        self.may_spawn() && self.in_flight(mold) < SPAWNS_IN_FLIGHT
     }
 
+    /// How many children a mold has been asked for and has not forked yet.
+    fn in_flight(&self, mold: Token) -> usize {
+        let in_flight = |child: &&Child| child.stage == Stage::Requested && child.forker == Some(mold);
+        self.state.children.iter().filter(in_flight).count()
+    }
+
+    /// A `before_fork` may use all of a spawn's time, so whoever waits behind others has theirs as well.
     pub(super) fn spawn(&mut self, forker: Token, generation: u32, kind: Kind) -> Option<Token> {
-        let child = self.enter(kind, generation, Some(forker), self.state.settings.spawn_timeout)?;
+        let ahead = self.in_flight(forker) as Millis;
+        let child = self.enter(kind, generation, Some(forker), self.state.settings.spawn_timeout * (1 + ahead))?;
         self.log(Level::Info, format!("{child} spawning..."));
         self.actions.push(Action::Spawn { forker, token: child.token, slot: child.slot, kind, generation });
         Some(child.token)

@@ -57,6 +57,18 @@ fn a_child_that_hangs_in_a_fork_callback_is_killed() {
 }
 
 #[test]
+fn a_spawn_that_waits_for_another_one_has_time_for_both() {
+    let (mut server, mold) = Server::started(2);
+    let asked = server.come_up(mold).spawns();
+    let (first, second) = (asked[0].1, asked[1].1);
+    assert!(!server.wait(SPAWN_TIMEOUT - 1).logged("abandoning"));
+    server.come_up(first);
+    assert!(!server.wait(SPAWN_TIMEOUT).logged("abandoning"));
+    assert_eq!(server.stage(second), Some(Stage::Requested));
+    assert!(server.wait(1).logged("worker=1 gen=0 timed out during spawn, abandoning"));
+}
+
+#[test]
 fn a_child_of_an_abandoned_spawn_is_killed_when_it_turns_up() {
     let mut server = Server::serving(1);
     let (_, late, _) = server.exit(server.worker(0)).spawn();
@@ -140,8 +152,8 @@ fn many_that_fail_together_are_spaced_out_until_one_comes_up() {
     let mut asked = server.come_up(mold).spawns();
     for _ in 0..100 {
         while let Some((_, token, _)) = asked.pop() {
-            server.fork(token);
-            server.exit(token);
+            asked.extend(server.fork(token).spawns());
+            asked.extend(server.exit(token).spawns());
         }
         asked = server.wait(100).spawns();
     }
@@ -149,8 +161,8 @@ fn many_that_fail_together_are_spaced_out_until_one_comes_up() {
     for _ in 0..100 {
         while let Some((_, token, _)) = asked.pop() {
             in_ten_seconds += 1;
-            server.fork(token);
-            server.exit(token);
+            asked.extend(server.fork(token).spawns());
+            asked.extend(server.exit(token).spawns());
         }
         asked = server.wait(100).spawns();
     }

@@ -117,6 +117,12 @@ impl Child {
         self.house.scoreboard.line(self.post.slot)
     }
 
+    /// Whether this is the process that took up the post, and not a copy of it: an application may fork, and return in
+    /// both processes.
+    pub fn is_itself(&self) -> bool {
+        self.line().pid() == std::process::id().cast_signed()
+    }
+
     /// Whether the monitor still counts on this process.
     pub fn is_wanted(&self) -> bool {
         self.line().belongs_to(self.post.token)

@@ -19,6 +19,8 @@ static SOFT_DEADLINE: AtomicU64 = AtomicU64::new(0);
 static EXTENSION: AtomicU64 = AtomicU64::new(0);
 /// This worker has been found too slow, and is about to end.
 static CONDEMNED: AtomicBool = AtomicBool::new(false);
+/// The main thread of this worker has been told to exit.
+static EXECUTED: AtomicBool = AtomicBool::new(false);
 /// The thread that serves. A forked child continues on the same thread, under the same name.
 static OWNER: OnceLock<ThreadId> = OnceLock::new();
 static LINE: RwLock<Option<&'static Line>> = RwLock::new(None);
@@ -32,6 +34,7 @@ pub fn set_up(line: &'static Line, soft: Millis, hard: Millis, longest_wait: Mil
     HARD_LIMIT.store(hard, Ordering::Relaxed);
     SOFT_DEADLINE.store(0, Ordering::Relaxed);
     CONDEMNED.store(false, Ordering::Relaxed);
+    EXECUTED.store(false, Ordering::Relaxed);
     OWNER.get_or_init(|| std::thread::current().id());
     *LINE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(line);
     stop();
@@ -57,6 +60,16 @@ pub fn stop() {
 pub fn condemn() {
     SOFT_DEADLINE.store(0, Ordering::Release);
     CONDEMNED.store(true, Ordering::Release);
+}
+
+/// The hooks of a worker that was found too slow have run, and its exit is on its way to the main thread.
+pub fn execute() {
+    EXECUTED.store(true, Ordering::Release);
+}
+
+/// Whether the main thread has been told to exit.
+pub fn is_executed() -> bool {
+    EXECUTED.load(Ordering::Acquire)
 }
 
 /// Whether this worker must not take another request, since it ends at any moment.

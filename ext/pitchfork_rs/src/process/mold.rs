@@ -84,6 +84,8 @@ fn wait_for_orders(ruby: &Ruby, child: &Child) -> Result<Turn, Error> {
         match child.next_order(ruby)? {
             None => child.wait_for_order(ruby)?,
             Some((Order::Leave { .. }, _)) => return Ok(Turn::Leave),
+            // Given up while it waited, as while this process was stopped: nobody wants the child, nor the wait for it.
+            Some((Order::Spawn { token, slot, .. }, _)) if !child.house.scoreboard.line(slot).belongs_to(token) => {}
             Some((Order::Spawn { token, kind, slot, generation }, Some(descriptor))) => {
                 let post = post(token, kind, generation, slot, descriptor);
                 match spawn(ruby, child, post)? {

@@ -25,6 +25,7 @@ use super::child::{House, Post, Settings};
 use super::mold::Mold;
 use super::server::Server;
 use super::{Role, exit_status, signals};
+use crate::rack::call;
 use crate::ruby_api::worker::Worker as WorkerObject;
 use crate::vm::fork::{Side, fork};
 use crate::vm::gvl;
@@ -116,10 +117,27 @@ impl Monitor {
             if reached {
                 return Ok(Outcome::Reached);
             }
-            if let Some(role) = self.turn(ruby)? {
+            let turned = match self.turn(ruby) {
+                Err(error) => self.heed_thread(ruby, error)?,
+                Ok(role) => role,
+            };
+            if let Some(role) = turned {
                 return Ok(Outcome::Child(role));
             }
         }
+    }
+
+    /// What a thread of the user's has raised in this one: its `exit`, or its error if it aborts on exceptions. Neither
+    /// must cost the requests in hand.
+    fn heed_thread(&mut self, ruby: &Ruby, error: Error) -> Result<Option<Role>, Error> {
+        if error.is_kind_of(ruby.exception_system_exit()) {
+            return self.handle(ruby, Event::ExitAsked(exit_status(&error)), None);
+        }
+        if !call::is_application_error(ruby, &error) {
+            return Err(error);
+        }
+        self.server.log_error(ruby, "monitor loop error", &error);
+        Ok(None)
     }
 
     /// Waits for something to happen, and sees to it. A role means that this process is a new child.

@@ -77,13 +77,19 @@ fn await_middle(ruby: &Ruby, middle: Pid) -> Result<Sibling, Error> {
     let deadline = clock::monotonic() + PATIENCE;
     let watch = process::watch(middle);
     loop {
-        if let Some(status) = reap(ruby, middle)? {
-            let status: Option<i32> = status.funcall("exitstatus", ())?;
-            return Ok(match status {
-                Some(0) => Sibling::Forked,
-                Some(TEMPORARY_FAILURE) => Sibling::NoRoom,
-                _ => Sibling::Broken,
-            });
+        match reap(ruby, middle) {
+            Ok(None) => {}
+            Ok(Some(status)) => {
+                let status: Option<i32> = status.funcall("exitstatus", ())?;
+                return Ok(match status {
+                    Some(0) => Sibling::Forked,
+                    Some(TEMPORARY_FAILURE) => Sibling::NoRoom,
+                    _ => Sibling::Broken,
+                });
+            }
+            // The application waits for any child, and was faster. If there is no sibling, its channel says so.
+            Err(_) if !process::is_alive(middle) => return Ok(Sibling::Forked),
+            Err(error) => return Err(error),
         }
         let left = deadline.saturating_sub(clock::monotonic());
         if left == 0 {

@@ -34,7 +34,9 @@ pub fn start(ruby: &Ruby, house: &House, worker: Value, timeout: Obj<RequestTime
             // The request may have ended while this thread waited for the GVL.
             if gvl::without(|| watch.wait()).is_some() && is_late(clock::monotonic()) {
                 clockwork::condemn();
-                server.call(ruby, "soft_timeout", (ruby.get_inner(worker), ruby.get_inner(timeout)))?;
+                let exit = server.call(ruby, "soft_timeout", (ruby.get_inner(worker), ruby.get_inner(timeout)));
+                clockwork::execute();
+                exit?;
             }
             ruby.thread_check_ints()?;
         }

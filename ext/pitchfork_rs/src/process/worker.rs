@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use magnus::typed_data::Obj;
 use magnus::value::ReprValue;
-use magnus::{Error, RHash, Ruby, Value};
+use magnus::{Class, Error, RHash, Ruby, Value};
 use pitchfork_core::children::{Kind, Millis};
 use pitchfork_core::listen::Listener;
 use pitchfork_core::message::{Order, Report};
@@ -89,10 +89,14 @@ impl Worker {
             let mold = Mold { house: child.house, post, handler: Some(handler) };
             return Ok(Next::Become(Role::Mold(Box::new(mold))));
         }
+        // A request that has ended by an exit is not late, however long the exit takes.
+        clockwork::stop();
         if ended.is_ok() {
             await_execution(ruby)?;
         }
-        serving.child.house.server.call(ruby, "worker_exit", (*serving.child.object,))?;
+        if serving.child.is_itself() {
+            serving.child.house.server.call(ruby, "worker_exit", (*serving.child.object,))?;
+        }
         ended.map(|_| Next::Exit(0))
     }
 }
@@ -129,6 +133,9 @@ impl Serving {
         loop {
             ruby.thread_check_ints()?;
             await_execution(ruby)?;
+            if !self.child.is_itself() {
+                return Err(exit(ruby));
+            }
             if (mail || self.child.line().take_mail())
                 && let Some(turn) = self.carry_out_orders(ruby)?
             {
@@ -343,9 +350,20 @@ impl Serving {
 
 /// Returns at once unless this worker was found too slow: then the watcher's thread runs the hooks, and ends this process
 /// with an exception that interrupts this. Nothing else may be begun meanwhile; the monitor does not wait for ever.
+///
+/// Applications rescue exceptions of every kind to answer 500. Theirs was that one if it does not come now.
 fn await_execution(ruby: &Ruby) -> Result<(), Error> {
     while clockwork::is_condemned() {
-        gvl::wait(ruby, || std::thread::sleep(Duration::from_secs(1)))?;
+        let told = clockwork::is_executed();
+        gvl::wait(ruby, || std::thread::sleep(Duration::from_millis(200)))?;
+        if told {
+            return Err(exit(ruby));
+        }
     }
     Ok(())
+}
+
+/// What Ruby's `exit` raises.
+fn exit(ruby: &Ruby) -> Error {
+    ruby.exception_system_exit().new_instance((0, "exit")).map_or_else(|error| error, Error::from)
 }

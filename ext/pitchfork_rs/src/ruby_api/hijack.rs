@@ -6,6 +6,7 @@ use std::sync::Arc;
 use magnus::value::Opaque;
 use magnus::{DataTypeFunctions, Error, RHash, RModule, Ruby, TypedData, Value, gc, method, prelude::*};
 
+use crate::rack::call;
 use crate::rack::hijack::Claim;
 
 /// Takes the connection of a request when called. Few ever ask for its socket otherwise, so that is built for those who
@@ -35,9 +36,11 @@ impl Hijack {
 
     /// The request is over, and with it the socket, unless the application has taken the connection.
     pub fn end(&self, ruby: &Ruby) -> Result<(), Error> {
-        match self.socket.take() {
-            Some(socket) => ruby.get_inner(socket).funcall::<_, _, Value>("close", ()).map(drop),
-            None => Ok(()),
+        let Some(socket) = self.socket.take() else { return Ok(()) };
+        match ruby.get_inner(socket).funcall::<_, _, Value>("close", ()) {
+            // The application has left something unsent, or closed the descriptor behind Ruby's back.
+            Err(error) if call::is_application_error(ruby, &error) => Ok(()),
+            other => other.map(drop),
         }
     }
 

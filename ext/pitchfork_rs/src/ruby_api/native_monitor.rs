@@ -7,7 +7,7 @@ use magnus::{Error, RArray, RHash, RModule, RString, Ruby, Value, function, meth
 use pitchfork_core::listen::Listener;
 use pitchfork_core::plan;
 
-use super::settings::{fetch, millis, rack};
+use super::settings::{count, fetch, millis, optional_count, rack};
 use super::{info, listening};
 use crate::process::child::{Settings, raise};
 use crate::process::monitor::{Goal, Monitor, Outcome};
@@ -28,7 +28,7 @@ pub struct NativeMonitor {
 impl NativeMonitor {
     /// `new(server, settings)`: a server that listens nowhere yet.
     fn new(ruby: &Ruby, server: Value, settings: RHash) -> Result<Self, Error> {
-        let workers: u32 = fetch(ruby, settings, "worker_processes")?;
+        let workers = count(ruby, settings, "worker_processes", u32::MAX)?;
         let soft_timeout = millis(ruby, settings, "soft_timeout")?;
         let hard_timeout = soft_timeout + millis(ruby, settings, "cleanup_timeout")?;
         let spawn_timeout = millis(ruby, settings, "spawn_timeout")?;
@@ -44,9 +44,10 @@ impl NativeMonitor {
             workers,
             hard_timeout,
             spawn_timeout,
-            max_unavailable: fetch(ruby, settings, "refork_max_unavailable")?,
+            max_unavailable: Some(count(ruby, settings, "refork_max_unavailable", u32::MAX)?),
             service: fetch(ruby, settings, "service")?,
-            max_spawn_errors: fetch(ruby, settings, "max_consecutive_spawn_errors")?,
+            max_spawn_errors: optional_count(ruby, settings, "max_consecutive_spawn_errors")?
+                .and_then(|most| u32::try_from(most).ok()),
             slots: workers.saturating_mul(2).saturating_add(SPARE_LINES),
         };
         let server = Server::new(ruby, server);

@@ -11,9 +11,21 @@ pub fn fetch<T: TryConvert>(ruby: &Ruby, settings: RHash, key: &str) -> Result<T
     settings.fetch(ruby.to_symbol(key))
 }
 
-/// A time that is given in seconds, whole or not.
+/// A count or a size; one that is too large for its type means the same as the largest.
+pub fn count<T: TryFrom<u64>>(ruby: &Ruby, settings: RHash, key: &str, largest: T) -> Result<T, Error> {
+    Ok(optional_count(ruby, settings, key)?.and_then(|count| T::try_from(count).ok()).unwrap_or(largest))
+}
+
+/// A count or a size, or nil.
+pub fn optional_count(ruby: &Ruby, settings: RHash, key: &str) -> Result<Option<u64>, Error> {
+    let count: Option<Value> = fetch(ruby, settings, key)?;
+    count.map(|count| count.funcall("clamp", (0, i64::MAX))).transpose()
+}
+
+/// A time that is given in seconds, whole or not. Nobody waits for more than thirty years.
 pub fn millis(ruby: &Ruby, settings: RHash, key: &str) -> Result<Millis, Error> {
     let seconds: Value = fetch(ruby, settings, key)?;
+    let seconds: Value = seconds.funcall("clamp", (0, 1_000_000_000))?;
     let millis: Value = seconds.funcall("*", (1_000,))?;
     millis.funcall("to_i", ())
 }
@@ -21,17 +33,17 @@ pub fn millis(ruby: &Ruby, settings: RHash, key: &str) -> Result<Millis, Error> 
 /// The settings of the HTTP layer.
 pub fn rack(ruby: &Ruby, settings: RHash) -> Result<Settings, Error> {
     let limits = Limits {
-        max_header_size: fetch(ruby, settings, "client_max_header_size")?,
-        max_body_size: fetch(ruby, settings, "client_max_body_size")?,
+        max_header_size: count(ruby, settings, "client_max_header_size", usize::MAX)?,
+        max_body_size: optional_count(ruby, settings, "client_max_body_size")?,
         ..Limits::default()
     };
     Ok(Settings {
         limits,
         header_timeout: millis(ruby, settings, "client_header_timeout")?,
         body_timeout: millis(ruby, settings, "client_body_timeout")?,
-        min_rate: fetch(ruby, settings, "client_min_rate")?,
+        min_rate: count(ruby, settings, "client_min_rate", u64::MAX)?,
         write_timeout: millis(ruby, settings, "write_timeout")?,
-        body_memory: fetch(ruby, settings, "client_body_buffer_size")?,
+        body_memory: count(ruby, settings, "client_body_buffer_size", u64::MAX)?,
         rewindable: fetch(ruby, settings, "rewindable_input")?,
         early_hints: fetch(ruby, settings, "early_hints")?,
         check_client: fetch(ruby, settings, "check_client_connection")?,
