@@ -90,6 +90,25 @@ RSpec.describe "a listener of one worker alone", :server do
     end
   end
 
+  it "takes nobody new while it is emptied" do
+    server = start_private(workers: 1)
+    address = private_address(server, 0)
+    waiting = Array.new(3) do
+      server.connect(address).tap { |socket| socket.write("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n") }
+    end
+    server.alive_until("a busy worker") { server.workers.any? { |one| one.status.include?("processing: /wait") } }
+    server.signal(:TERM, to: server.worker.pid)
+    # The second one is served as any worker's last. Then the rest is.
+    2.times { |round| server.open_gate && Timeout.timeout(Waiting::PATIENCE) { waiting[round].read } }
+    wait_until("a refusal") do
+      server.connect(address).close
+    rescue Errno::ECONNREFUSED
+      true
+    end
+    server.open_gate
+    expect(Timeout.timeout(Waiting::PATIENCE) { waiting.last.read }).to start_with("HTTP/1.1 200 OK")
+  end
+
   describe "is refused" do
     it "with options that are wrong" do
       server = start(app, ready: false, config: "after_worker_fork { |s, w| s.listen(80, backlgo: 1) }")
