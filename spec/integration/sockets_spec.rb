@@ -33,7 +33,7 @@ RSpec.describe "listening sockets", :server do
   end
 
   it "send a whole response although they are corked" do
-    server = start(listen: [], config: "listen '127.0.0.1:0', tcp_nopush: true")
+    server = start(listen: [], config: "listen '127.0.0.1:0', tcp_nopush: true, backlog: 1 << 80, queues_per_worker: 9")
     expect(server.get.body).to eq("hello")
   end
 

@@ -44,6 +44,12 @@ RSpec.describe "the options of listen", :in_tmpdir do
       .to include(backlog: 1024, tcp_nopush: false, umask: 0)
   end
 
+  it "may be larger than the kernel can be told" do
+    huge = 1 << 80
+    expect(options_of("listen 80, backlog: #{huge}, rcvbuf: #{huge}, sndbuf: #{huge}, queues_per_worker: #{huge}"))
+      .to include(backlog: 0x7fff_ffff, rcvbuf: 0x7fff_ffff, sndbuf: 0x7fff_ffff, queues_per_worker: 0x7fff_ffff)
+  end
+
   it "say how many queues each worker has: all but one, but one at least" do
     { 1 => 1, 2 => 1, 8 => 7 }.each do |queues, share|
       expect(options_of("listen 80, queues: #{queues}")[:queues_per_worker]).to eq(share)
@@ -78,7 +84,8 @@ RSpec.describe "the options of listen", :in_tmpdir do
     "tcp_nopush: 0" => "tcp_nopush: got 0 (Integer), wanted true or false",
     "ipv6only: 'no'" => 'ipv6only: got "no" (String), wanted true or false',
     "reuseport: 4" => "reuseport: got 4 (Integer), wanted true or false",
-    "queues: 0" => "queues: got 0 (Integer), wanted an Integer of at least 1",
+    "queues: 0" => "queues: got 0 (Integer), wanted an Integer from 1 to 1024",
+    "queues: 1025" => "queues: got 1025 (Integer), wanted an Integer from 1 to 1024",
     "queues_per_worker: 0" => "queues_per_worker: got 0 (Integer), wanted an Integer of at least 1",
     "umask: 0o1000" => "umask: got 512 (Integer), wanted an Integer from 0 to 0777",
     "umask: '077'" => 'umask: got "077" (String), wanted an Integer from 0 to 0777',

@@ -8,6 +8,10 @@ module PitchforkRs
     # Where a server listens.
     # @api private
     module Listening
+      # In seconds: longer than this between two attempts is as good as never.
+      ONE_DAY = 86_400
+      private_constant :ONE_DAY
+
       # Adds a listener that only the worker has in which this is called: in the hook `after_worker_fork`, the one place
       # for it. When the worker leaves, what waits in it is served first.
       #
@@ -110,7 +114,7 @@ module PitchforkRs
 
           tries -= 1
           logger.error("retrying in #{options[:delay]} seconds (#{tries.negative? ? "infinite" : tries} tries left)")
-          signal = NativeMonitor.pause((options[:delay] * 1000).ceil)
+          signal = NativeMonitor.pause((options[:delay].clamp(0, ONE_DAY) * 1000).ceil)
           throw :signal, signal if signal
           retry
         end

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
+use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use pitchfork_core::children::{Kind, Millis};
 use pitchfork_core::error::Error;
@@ -132,11 +133,15 @@ impl Seats {
         self.refuse_new()
     }
 
-    /// Leaves the shared sockets to the others. `false` if there are no private ones to see to.
-    pub fn keep_to_private(&mut self) -> Result<bool, Error> {
+    /// Leaves the shared sockets to the others, and lets nobody new into the private ones.
+    pub fn keep_to_private(&mut self) -> Result<(), Error> {
         self.shared.clear();
-        self.refuse_new()?;
-        Ok(!self.private.is_empty())
+        self.refuse_new()
+    }
+
+    /// Whether there are sockets that no other process has.
+    pub fn are_private(&self) -> bool {
+        !self.private.is_empty()
     }
 
     /// Whether somebody is on the way into one of these queues, whose client may have sent a request already.
@@ -152,7 +157,9 @@ impl Seats {
 }
 
 fn watch(epoll: &Epoll, what: &str, descriptor: impl AsFd, flags: EpollFlags, mark: u64) -> Result<(), Error> {
-    epoll
-        .add(descriptor, EpollEvent::new(flags, mark))
-        .map_err(|errno| Error::system("epoll_ctl", what.to_owned(), errno))
+    match epoll.add(descriptor, EpollEvent::new(flags, mark)) {
+        // From an attempt that failed on another one.
+        Ok(()) | Err(Errno::EEXIST) => Ok(()),
+        Err(errno) => Err(Error::system("epoll_ctl", what.to_owned(), errno)),
+    }
 }

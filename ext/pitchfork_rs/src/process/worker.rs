@@ -8,6 +8,7 @@ use magnus::typed_data::Obj;
 use magnus::value::ReprValue;
 use magnus::{Class, Error, RHash, Ruby, Value};
 use pitchfork_core::children::{Kind, Millis};
+use pitchfork_core::error::Error as CoreError;
 use pitchfork_core::listen::Listener;
 use pitchfork_core::message::{Order, Report};
 use pitchfork_core::plan::Level;
@@ -174,7 +175,13 @@ impl Serving {
     /// Sees to it that each queue has somebody who serves it. What fails here is tried again when somebody else comes
     /// or goes.
     fn look_around(&mut self, ruby: &Ruby, is_idle: bool) {
-        if let Err(error) = self.seats.look_around(is_idle) {
+        let looked = self.seats.look_around(is_idle);
+        self.log_failure(ruby, looked);
+    }
+
+    /// Logs what must not keep this worker from going on with the sockets that it has.
+    fn log_failure(&self, ruby: &Ruby, result: Result<(), CoreError>) {
+        if let Err(error) = result {
             self.child.house.server.log(ruby, Level::Error, &format!("listen loop error: {error}"));
         }
     }
@@ -303,15 +310,18 @@ impl Serving {
         if let Some(connection) = self.accept(ruby) {
             self.serve_connection(ruby, &connection)?;
         }
-        if self.seats.keep_to_private().map_err(|error| raise(ruby, &error))? {
-            self.serve_what_is_left(ruby)?;
+        if !self.seats.are_private() {
+            return Ok(());
         }
-        Ok(())
+        let refused = self.seats.keep_to_private();
+        self.log_failure(ruby, refused);
+        self.serve_what_is_left(ruby)
     }
 
     /// Serves what is in the queues of all. The monitor has seen to it that nothing new gets in.
     fn drain(&mut self, ruby: &Ruby) -> Result<(), Error> {
-        self.seats.help_out().map_err(|error| raise(ruby, &error))?;
+        let refused = self.seats.help_out();
+        self.log_failure(ruby, refused);
         self.serve_what_is_left(ruby)
     }
 

@@ -14,7 +14,7 @@ module PitchforkRs
       end,
       ipv6only: ValueCheck.boolean,
       reuseport: ValueCheck.boolean,
-      queues: ValueCheck.integer(1),
+      queues: ValueCheck.new("an Integer from 1 to 1024") { |value| value.is_a?(Integer) && value.between?(1, 1024) },
       queues_per_worker: ValueCheck.integer(1),
       umask: ValueCheck.new("an Integer from 0 to 0777") do |value|
         value.is_a?(Integer) && value.between?(0, 0o777)
@@ -28,7 +28,9 @@ module PitchforkRs
       backlog: 1024, rcvbuf: nil, sndbuf: nil, tcp_nodelay: true, tcp_nopush: false, tcp_defer_accept: 1,
       ipv6only: nil, reuseport: false, queues: 1, queues_per_worker: nil, umask: 0, tries: 5, delay: 0.5
     }.freeze
-    private_constant :LISTEN_OPTIONS, :LISTEN_DEFAULTS
+    # What the kernel takes for a number; it has smaller limits of its own, and applies them silently.
+    LARGEST_INT = 0x7fff_ffff
+    private_constant :LISTEN_OPTIONS, :LISTEN_DEFAULTS, :LARGEST_INT
 
     # @!group Directives
 
@@ -56,8 +58,8 @@ module PitchforkRs
     # @option options [Boolean] :ipv6only whether an IPv6 address leaves IPv4 clients alone (default: up to the system,
     #   most of which let them in)
     # @option options [Boolean] :reuseport whether other servers that say so too may listen on the port (default false)
-    # @option options [Integer] :queues how many queues connections are shared out to by the kernel, at least 1 (the
-    #   default); for ports only
+    # @option options [Integer] :queues how many queues connections are shared out to by the kernel, from 1 (the
+    #   default) to 1024; for ports only
     # @option options [Integer] :queues_per_worker how many of the queues each worker serves, at least 1 (default: all
     #   but one)
     # @option options [Integer] :umask which permissions the file of a Unix socket shall not have, from 0 (the default)
@@ -100,6 +102,9 @@ module PitchforkRs
     def complete_listen_options(options)
       LISTEN_DEFAULTS.merge(options.compact).tap do |complete|
         complete[:queues_per_worker] ||= [complete[:queues] - 1, 1].max
+        %i[backlog rcvbuf sndbuf queues_per_worker].each do |name|
+          complete[name] = complete[name]&.clamp(1, LARGEST_INT)
+        end
         complete[:tcp_defer_accept] = { true => 1, false => 0 }.fetch(complete[:tcp_defer_accept], &:itself)
       end
     end
