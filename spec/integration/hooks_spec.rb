@@ -230,4 +230,18 @@ RSpec.describe "hooks", :server do
     server.wait_for_another_worker(pid)
     expect([server.get.body, server.read("leaving")]).to eq(%w[hello 0])
   end
+
+  it "may take their time in the monitor: what the children have said meanwhile counts before their deadlines" do
+    server = start(workers: 2, config: <<~CONFIG)
+      spawn_timeout 1
+      timeout 3, cleanup: 2
+      after_worker_exit { |_, _, _| sleep 1.3 }
+    CONFIG
+    pids = server.workers.map(&:pid)
+    pids.each { |pid| server.signal(:KILL, to: pid) }
+    server.wait_for_log(/worker=\d gen=0 pid=\d+ ready/, count: 4)
+    server.wait_for_workers(2)
+    expect(server.log.scan(/spawning\.\.\./).size).to eq(4)
+    expect(server.log).not_to match(/killing|abandoning/)
+  end
 end

@@ -106,6 +106,10 @@ pub fn step(state: &mut State, event: Event, view: &dyn View, now: Millis) -> Ve
     let mut turn = Turn { state, view, now, actions: &mut actions };
     turn.forgive_suspension();
     turn.take_in(event);
+    // Only then has all been read that children have said in time: the monitor may have been busy with a hook.
+    if event == Event::Tick {
+        turn.enforce_deadlines();
+    }
     turn.reconcile();
     actions
 }
@@ -227,7 +231,6 @@ impl Turn<'_> {
     }
 
     fn reconcile(&mut self) {
-        self.enforce_deadlines();
         if self.state.phase == Phase::Running {
             // First, so that nobody who has to go is counted on.
             self.dismiss_surplus();

@@ -46,7 +46,7 @@ pub enum Event {
     ExitAsked(i32),
     /// Somebody signalled the monitor.
     Signal(Signal),
-    /// Time has passed.
+    /// Time has passed, and all that had been said by then was told before.
     Tick,
 }
 

@@ -134,6 +134,18 @@ fn their_number_follows_the_signals() {
 }
 
 #[test]
+fn nobody_is_late_as_long_as_the_monitor_is() {
+    let mut server = Server::serving(2);
+    let (_, token, _) = server.exit(server.worker(0)).spawn();
+    server.fork(token);
+    // A hook for somebody else has taken so long.
+    server.now += SPAWN_TIMEOUT;
+    assert!(server.exit(server.worker(1)).signalled(Kill::Overdue).is_empty());
+    server.say(token, Report::Ready);
+    assert!(server.step(Event::Tick).signalled(Kill::Overdue).is_empty());
+}
+
+#[test]
 fn a_stopped_machine_is_no_reason_to_kill_anybody() {
     let mut server = Server::serving(2);
     let (_, token, _) = server.exit(server.worker(0)).spawn();

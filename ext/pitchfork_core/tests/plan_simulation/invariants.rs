@@ -33,7 +33,7 @@ impl World {
         }
         self.check_amount(event, actions);
         self.check_dismissals(actions);
-        self.check_table();
+        self.check_table(event);
         self.check_search_for_a_mold();
         self.check_way_down();
         self.note_stages();
@@ -84,10 +84,12 @@ impl World {
         }
     }
 
-    fn check_table(&self) {
+    fn check_table(&self, event: Event) {
         let mut ready = vec![false; self.settings.slots as usize];
         for child in self.state.children().iter() {
-            if child.stage != Stage::Ready && child.deadline.is_none_or(|deadline| deadline <= self.now) {
+            // Until the next tick one may have passed.
+            let passed = |deadline| event == Event::Tick && deadline <= self.now;
+            if child.stage != Stage::Ready && child.deadline.is_none_or(passed) {
                 self.violated(&format!("{child} has no deadline ahead of it"));
             }
             let given_up = matches!(child.stage, Stage::Abandoned | Stage::Killed);

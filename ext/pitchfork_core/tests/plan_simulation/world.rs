@@ -300,7 +300,9 @@ impl World {
         let actions = step(&mut self.state, event, &self.board, self.now);
         self.counts.steps += 1;
         let wake = self.state.next_wake(self.now);
-        self.tick_at = wake.unwrap_or(Millis::MAX).min(self.now + TICK).max(self.stopped_until);
+        let tick_at = wake.unwrap_or(Millis::MAX).min(self.now + TICK).max(self.stopped_until);
+        // Other events do not put it off.
+        self.tick_at = if event == Event::Tick { tick_at } else { tick_at.min(self.tick_at) };
         if self.trace.len() == TRACE {
             self.trace.pop_front();
         }

@@ -154,6 +154,10 @@ impl Monitor {
                 return Ok(Some(role));
             }
         }
+        // Before anything that may take its time in a hook.
+        if let Some(role) = self.handle(ruby, Event::Tick, None)? {
+            return Ok(Some(role));
+        }
         if let Some(role) = self.reap_all(ruby)? {
             return Ok(Some(role));
         }
@@ -172,7 +176,7 @@ impl Monitor {
                 return Ok(Some(role));
             }
         }
-        self.handle(ruby, Event::Tick, None)
+        Ok(None)
     }
 
     /// Takes in all that a child has said.
