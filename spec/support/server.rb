@@ -19,7 +19,7 @@ class Server
   ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT LISTEN_FDS LISTEN_PID UNICORN_FD]
                 .to_h { |name| [name, nil] }.freeze
   COMMAND = ["#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"].freeze
-  private_constant :ROOT, :ENVIRONMENT, :COMMAND
+  private_constant :ROOT, :COMMAND
 
   attr_reader :directory, :pid
 
@@ -27,19 +27,17 @@ class Server
   #
   # @param how [Hash] `:listen`, its addresses; `:command`, another Ruby program and its arguments; `:wrapper`, a
   #   command that starts it as its only child and ends with its status; `:inherited`, sockets that it has from a
-  #   supervisor, as descriptors from 3 on, and the variables that say so
+  #   supervisor, as descriptors from 3 on, and the variables that say so; `:log`, the file for what it prints
   def initialize(directory, rackup, config: "", workers: 1, **how)
     @directory = directory
     @sockets, variables = how.fetch(:inherited, [[], {}])
     @environment = ENVIRONMENT.merge(variables)
     @command = how.fetch(:command, COMMAND)
+    @log = how.fetch(:log, "log")
     @listen = Array(how.fetch(:listen, "127.0.0.1:0"))
     @wanted = workers
     FileUtils.mkdir_p(directory)
-    File.mkfifo(path("gate"))
-    addresses = @listen.map { |address| "listen #{address.inspect}\n" }.join
-    write("config.rb", "worker_processes #{workers}\n#{addresses}#{config}")
-    write("config.ru", rackup)
+    write_files(rackup, config)
     wrapper = how.fetch(:wrapper, [])
     @pid = launch(wrapper)
     @end = Process.detach(@pid)
@@ -57,7 +55,7 @@ class Server
   # The lines that the application or its hooks have appended to a file.
   def lines(name) = read(name).lines(chomp: true)
 
-  def log = read("log")
+  def log = read(@log)
 
   # What was logged so far, without times.
   def messages = log.lines(chomp: true).map { |line| line[/ -- \[Pitchfork\]: (.*)/, 1] || line }
@@ -180,6 +178,13 @@ class Server
 
   private
 
+  def write_files(rackup, config)
+    File.mkfifo(path("gate"))
+    addresses = @listen.map { |address| "listen #{address.inspect}\n" }.join
+    write("config.rb", "worker_processes #{@wanted}\n#{addresses}#{config}")
+    write("config.ru", rackup)
+  end
+
   def signal_if_running(name)
     signal(name) unless ended?
   rescue Errno::ESRCH
@@ -191,7 +196,7 @@ class Server
     # A supervisor knows the pid before the command is there.
     command = ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh", *command] if @environment["LISTEN_FDS"]
     passed = @sockets.each_with_index.to_h { |socket, index| [3 + index, socket] }
-    Process.spawn(@environment, *command, chdir: directory, in: File::NULL, %i[out err] => path("log"), pgroup: true,
+    Process.spawn(@environment, *command, chdir: directory, in: File::NULL, %i[out err] => path(@log), pgroup: true,
                                           **passed)
   end
 end

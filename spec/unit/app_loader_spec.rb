@@ -18,6 +18,11 @@ RSpec.describe PitchforkRs::AppLoader, :in_tmpdir do
       expect(app).to be_a(Rack::Files)
     end
 
+    it "adds nothing to it, not even in development" do
+      app = load_app("config.ru", "APP_OF_THE_FILE = ->(_env) { }\nrun APP_OF_THE_FILE\n")
+      expect(app).to equal(APP_OF_THE_FILE)
+    end
+
     it "applies the file's middleware and maps" do
       app = load_app("config.ru", <<~RUBY)
         use(Class.new { def initialize(app) = @app = app; def call(env) = @app.call(env) << :through })

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "pitchfork_rs"
+require "rbconfig"
 
 RSpec.describe PitchforkRs do
   it "has the names that applications use" do
@@ -11,6 +12,12 @@ RSpec.describe PitchforkRs do
     expect(ancestors).to eq(ClientShutdown: EOFError, HttpParserError: StandardError, BootFailure: StandardError,
                             ForkFailure: StandardError)
     expect(Pitchfork).to equal(described_class)
+  end
+
+  it "can be required by the name of its gem" do
+    library = File.expand_path("../../lib", __dir__)
+    code = 'require "pitchfork-rs"; print PitchforkRs::VERSION'
+    expect(IO.popen([RbConfig.ruby, "-I#{library}", "-e", code], &:read)).to eq(described_class::VERSION)
   end
 
   it "tells the time of a clock that is never set" do
