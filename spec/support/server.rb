@@ -7,6 +7,7 @@ require "socket"
 require "timeout"
 require_relative "raw_response"
 require_relative "server_processes"
+require_relative "surroundings"
 require_relative "waiting"
 
 # The real command in a process of its own, with its own directory, on a free port of the loopback or on a Unix socket.
@@ -15,10 +16,8 @@ class Server
   include ServerProcesses
 
   ROOT = File.expand_path("../..", __dir__)
-  # Whatever the surroundings say must not change what the server does.
-  ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT].to_h { |name| [name, nil] }.freeze
   COMMAND = ["#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"].freeze
-  private_constant :ROOT, :ENVIRONMENT, :COMMAND
+  private_constant :ROOT, :COMMAND
 
   attr_reader :directory, :pid
 
@@ -182,7 +181,8 @@ class Server
 
   def launch(wrapper)
     command = [*wrapper, RbConfig.ruby, "-I#{ROOT}/lib", *@command]
-    Process.spawn(ENVIRONMENT, *command, chdir: directory, in: File::NULL, %i[out err] => path("log"), pgroup: true)
+    Process.spawn(Surroundings::ENVIRONMENT, *command,
+                  chdir: directory, in: File::NULL, %i[out err] => path("log"), pgroup: true)
   end
 end
 
