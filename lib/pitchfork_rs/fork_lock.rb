@@ -3,6 +3,9 @@
 module PitchforkRs
   # Keeps a process from forking while some thread of it may hold a lock of native code: nobody would release the copy
   # of that lock in the child. Threads that hold it do not exclude each other, only forks.
+  #
+  # Nor may another Ractor run: of that a child gets a half, and up to Ruby 3.4 at least it crashes at one of its next
+  # allocations or collections.
   # @api private
   module ForkLock
     # How long a fork may wait before that is worth a line.
@@ -27,14 +30,31 @@ module PitchforkRs
         end
       end
 
-      # Waits until nobody holds the lock, then keeps everybody from taking it until {#release}. Not for a thread that
-      # holds it.
+      # Waits until nobody holds the lock, then keeps everybody from taking it until {#release}, and gives Ractors a
+      # second to end. Not for a thread that holds it.
       #
       # @param logger [#warn, #error] told when that takes long, and when it takes too long
       # @param name [String] who wants to fork
       # @param limit [Float] seconds to wait at most
       # @return [Boolean] whether this process may be forked now
       def acquire(logger, name, limit)
+        return false unless exclude_holders(logger, name, limit)
+        return true if alone?([PATIENCE, limit].min)
+
+        logger.error("#{name} gives up its fork: the new process would crash, because other Ractors run here " \
+                     "(#{Ractor.count - 1})")
+        release
+        false
+      end
+
+      # @return [void]
+      def release
+        @mutex.synchronize { forget_fork }
+      end
+
+      private
+
+      def exclude_holders(logger, name, limit)
         @mutex.synchronize do
           @forking = true
           next true if all_gone?([PATIENCE, limit].min)
@@ -48,13 +68,6 @@ module PitchforkRs
           false
         end
       end
-
-      # @return [void]
-      def release
-        @mutex.synchronize { forget_fork }
-      end
-
-      private
 
       # A fork that waits comes first, or many threads that follow on each other could hold it off for ever.
       def enter
@@ -88,6 +101,13 @@ module PitchforkRs
           @changed.wait(@mutex, left)
         end
         true
+      end
+
+      # Nothing tells when a Ractor ends, not even its value.
+      def alone?(seconds)
+        deadline = now + seconds
+        sleep(0.01) until Ractor.count == 1 || now > deadline
+        Ractor.count == 1
       end
 
       def describe_holders

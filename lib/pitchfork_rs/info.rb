@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
+require_relative "compatibility"
 require_relative "open_ios"
 
 module PitchforkRs
   # What an application may ask about its server, and tell it. The methods that are about processes are native.
   module Info
-    @open_ios = OpenIOs.new if OpenIOs.supported?
+    @open_ios = OpenIOs.new if Compatibility.reliable_weak_tables?
 
     class << self
       # Keeps an IO open when {close_all_ios!} is called, for as long as it lives. Does nothing before Ruby 3.2.3.

@@ -7,16 +7,6 @@ module PitchforkRs
   # The open IOs of this process, and which of them shall stay open when the others are closed.
   # @api private
   class OpenIOs
-    # Before this release a weak table lost entries: https://bugs.ruby-lang.org/issues/19531
-    FIRST_RUBY = Gem::Version.new("3.2.3")
-    private_constant :FIRST_RUBY
-
-    # @param ruby [String] a version of Ruby
-    # @return [Boolean] whether IOs can be kept there
-    def self.supported?(ruby = RUBY_VERSION)
-      Gem::Version.new(ruby) >= FIRST_RUBY
-    end
-
     def initialize
       # By identity and weak: to be kept open is no reason to live on.
       @kept = ObjectSpace::WeakMap.new

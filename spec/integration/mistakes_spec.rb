@@ -3,11 +3,11 @@
 require "open3"
 require "rbconfig"
 require "support/mistakes"
+require "support/surroundings"
 
 # The real command, with one mistake at a time.
 RSpec.describe "a mistake", :in_tmpdir do
   let(:root) { File.expand_path("../..", __dir__) }
-  let(:clean) { { "RACK_ENV" => nil, "PORT" => nil, "WEB_CONCURRENCY" => nil, "RUBYOPT" => nil } }
 
   def left_running
     Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select do |pid|
@@ -21,7 +21,7 @@ RSpec.describe "a mistake", :in_tmpdir do
     File.write("c.rb", "listen 'unix:bound.sock'\n#{mistake.config}\n")
     File.write("config.ru", mistake.ru)
     command = [RbConfig.ruby, "-I#{root}/lib", "#{root}/exe/pitchfork-rs", *mistake.arguments]
-    Open3.capture3(clean.merge(mistake.env), *command)
+    Open3.capture3(Surroundings::ENVIRONMENT.merge(mistake.env), *command)
   end
 
   Mistakes.all.each do |mistake|

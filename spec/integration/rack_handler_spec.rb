@@ -39,7 +39,7 @@ RSpec.describe "the Rack handler", :server do
   end
 
   def ruby(code, *options)
-    out, status = Open3.capture2e({ "RUBYOPT" => nil }, RbConfig.ruby, "-I#{library}", *options, "-e", code)
+    out, status = Open3.capture2e(Surroundings::ENVIRONMENT, RbConfig.ruby, "-I#{library}", *options, "-e", code)
     expect(status).to be_success, out
     out.lines(chomp: true)
   end
@@ -89,7 +89,7 @@ RSpec.describe "the Rack handler", :server do
     it "shows the options there are" do
       require "rack"
       command = [RbConfig.ruby, "-I#{library}", rackup_path, "-s", "pitchfork-rs", "-h"]
-      out, = Open3.capture2e({ "RUBYOPT" => nil }, *command)
+      out, = Open3.capture2e(Surroundings::ENVIRONMENT, *command)
       expect(out).to match(/-O config_file=FILE/).and match(/-O worker_processes=VALUE +an Integer of at least 1/)
       expect(out).not_to match(/-O (before_fork|logger|pid)=/)
     end

@@ -12,14 +12,14 @@ RSpec.describe "PitchforkRs::Info" do
   end
 
   it "says what to do on a Ruby that cannot close all IOs" do
-    skip "this one can" if PitchforkRs::OpenIOs.supported?
+    skip "this one can" if PitchforkRs::Compatibility.reliable_weak_tables?
     expect { info.close_all_ios! }.to raise_error(
       NoMethodError, %r{\Aclose_all_ios! needs Ruby 3\.2\.3.*#{RUBY_VERSION}.*bugs/?.*19531.*close the connections}
     )
   end
 
   it "closes all IOs in a mold and its workers, but for the server's own and those that are kept", :server do
-    skip "this Ruby cannot" unless PitchforkRs::OpenIOs.supported?
+    skip "this Ruby cannot" unless PitchforkRs::Compatibility.reliable_weak_tables?
     server = start(<<~RUBY, ready: false, listen: "unix:a.sock", config: <<~CONFIG)
       run ->(_env) { [200, {}, [OTHER.closed?, KEPT.closed?].join(" ")] }
     RUBY

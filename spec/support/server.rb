@@ -7,6 +7,7 @@ require "socket"
 require "timeout"
 require_relative "raw_response"
 require_relative "server_processes"
+require_relative "surroundings"
 require_relative "waiting"
 
 # The real command in a process of its own, with its own directory, on a free port of the loopback or on a Unix socket.
@@ -15,9 +16,6 @@ class Server
   include ServerProcesses
 
   ROOT = File.expand_path("../..", __dir__)
-  # Whatever the surroundings say must not change what the server does.
-  ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY RUBYOPT LISTEN_FDS LISTEN_PID UNICORN_FD]
-                .to_h { |name| [name, nil] }.freeze
   COMMAND = ["#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"].freeze
   private_constant :ROOT, :COMMAND
 
@@ -31,7 +29,7 @@ class Server
   def initialize(directory, rackup, config: "", workers: 1, **how)
     @directory = directory
     @sockets, variables = how.fetch(:inherited, [[], {}])
-    @environment = ENVIRONMENT.merge(variables)
+    @environment = Surroundings::ENVIRONMENT.merge(variables)
     @command = how.fetch(:command, COMMAND)
     @log = how.fetch(:log, "log")
     @listen = Array(how.fetch(:listen, "127.0.0.1:0"))

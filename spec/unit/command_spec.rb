@@ -4,11 +4,11 @@ require "fileutils"
 require "json"
 require "open3"
 require "rbconfig"
+require "support/surroundings"
 
 # The command runs in a process of its own, with a stand-in for the server that tells what it was given.
 RSpec.describe "pitchfork-rs", :in_tmpdir do
   let(:root) { File.expand_path("../..", __dir__) }
-  let(:environment) { { "RACK_ENV" => nil, "PORT" => nil, "WEB_CONCURRENCY" => nil, "RUBYOPT" => nil } }
 
   before do
     Dir.mkdir("stand_in")
@@ -38,7 +38,7 @@ RSpec.describe "pitchfork-rs", :in_tmpdir do
 
   def pitchfork(*arguments, env: {})
     ruby = [RbConfig.ruby, "-Istand_in", "-I#{root}/lib", "#{root}/exe/pitchfork-rs"]
-    out, err, status = Open3.capture3(environment.merge(env), *ruby, *arguments, chdir: Dir.pwd)
+    out, err, status = Open3.capture3(Surroundings::ENVIRONMENT.merge(env), *ruby, *arguments, chdir: Dir.pwd)
     [out, err, status.exitstatus]
   end
 

@@ -31,12 +31,6 @@ RSpec.describe PitchforkRs::OpenIOs, :in_tmpdir do
     ios.close_others([*spared, *pipes])
   end
 
-  it "is supported from Ruby 3.2.3 on" do
-    answers = %w[2.7.8 3.1.2 3.2.2 3.2.3 3.2.10 3.3.0 3.10.0].to_h { |ruby| [ruby, described_class.supported?(ruby)] }
-    expect(answers).to eq("2.7.8" => false, "3.1.2" => false, "3.2.2" => false, "3.2.3" => true, "3.2.10" => true,
-                          "3.3.0" => true, "3.10.0" => true)
-  end
-
   it "closes all but what is kept, spared, a standard stream, or borrowed" do
     result = in_child do
       files = Array.new(5) { |number| File.open(number.to_s, "w") }

@@ -3,6 +3,7 @@
 require "fileutils"
 require "open3"
 require "rbconfig"
+require "support/surroundings"
 
 # Each example in a Ruby process of its own, with no gems but those of the standard installation and of the example.
 RSpec.describe 'require "pitchfork"', :in_tmpdir do
@@ -24,7 +25,7 @@ RSpec.describe 'require "pitchfork"', :in_tmpdir do
 
   def ruby(code, *options)
     paths = [File.expand_path("gems"), *Gem.path].join(File::PATH_SEPARATOR)
-    environment = { "RUBYOPT" => nil, "BUNDLE_GEMFILE" => nil, "GEM_PATH" => paths }
+    environment = Surroundings::ENVIRONMENT.merge("BUNDLE_GEMFILE" => nil, "GEM_PATH" => paths)
     out, status = Open3.capture2e(environment, RbConfig.ruby, *options, "-I#{library}", "-e", code)
     expect(status).to be_success, out
     out.lines(chomp: true)

@@ -100,7 +100,7 @@ module Documentation
     def run_script(block)
       File.write("script.rb", block.text)
       command = [RbConfig.ruby, "-w", "-I#{ROOT}/lib", "script.rb"]
-      out, err, status = Timeout.timeout(PATIENCE) { Open3.capture3(Server::ENVIRONMENT, *command) }
+      out, err, status = Timeout.timeout(PATIENCE) { Open3.capture3(Surroundings::ENVIRONMENT, *command) }
       expect(status).to be_success, err
       out
     end
@@ -112,7 +112,7 @@ module Documentation
 
     def compare_output(block)
       command = block.info.delete_prefix("text output of ")
-      out, err, status = Open3.capture3(Server::ENVIRONMENT, command, chdir: ROOT)
+      out, err, status = Open3.capture3(Surroundings::ENVIRONMENT, command, chdir: ROOT)
       expect(status).to be_success, err
       expect(out).to eq(block.text)
     end
@@ -139,7 +139,7 @@ module Documentation
     end
 
     def run_command(command, output, directory = ".", variables = {})
-      variables = Server::ENVIRONMENT.merge("PATH" => "#{commands_directory}:#{ENV.fetch("PATH")}", **variables)
+      variables = Surroundings::ENVIRONMENT.merge("PATH" => "#{commands_directory}:#{ENV.fetch("PATH")}", **variables)
       printed, status = Timeout.timeout(PATIENCE) { Open3.capture2e(variables, "sh", "-c", command, chdir: directory) }
       expect(printed).to match(pattern(output)), "$ #{command}\n#{printed}"
       expect(status).to be_success, "$ #{command}\n#{printed}" if output.empty?

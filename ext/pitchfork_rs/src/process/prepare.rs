@@ -1,8 +1,9 @@
 //! What a mold does before it forks, so that its children write into fewer of the pages they share.
 
-use magnus::value::ReprValue;
-use magnus::{Error, Ruby, Value};
+use magnus::{Error, Ruby};
 use pitchfork_core::sys::process;
+
+use crate::vm::compatibility;
 
 /// How many collections an object has to survive to be old: three make it so, and the first of them may be spent on
 /// objects that the hook before has just made.
@@ -16,10 +17,7 @@ pub fn prepare(ruby: &Ruby) -> Result<(), Error> {
     for _ in 0..COLLECTIONS {
         ruby.gc_start();
     }
-    let ruby_process = crate::vm::fork::process(ruby)?;
-    if ruby_process.respond_to("warmup", false)? {
-        ruby_process.funcall::<_, _, Value>("warmup", ())?;
-    }
+    compatibility::warm_up(ruby)?;
     process::tidy_heap();
     Ok(())
 }

@@ -49,6 +49,7 @@ impl Handler {
     /// A handler for `app`.
     pub fn new(ruby: &Ruby, app: Value, logger: Value, settings: Settings) -> Result<Self, Error> {
         let environment: RModule = call::module(ruby)?.const_get("Environment")?;
+        let compatibility: RModule = call::module(ruby)?.const_get("Compatibility")?;
         let parser: RModule = call::module(ruby)?.const_get("HttpParser")?;
         let template: RHash = environment.funcall("template", (logger,))?;
         Ok(Self {
@@ -56,7 +57,7 @@ impl Handler {
             template: BoxValue::new(template),
             overrides: BoxValue::new(parser.const_get("DEFAULTS")?),
             logger: BoxValue::new(logger),
-            asterisk: environment.funcall("asterisk_in_path_info?", ())?,
+            asterisk: compatibility.funcall("asterisk_in_path_info?", ())?,
             settings,
             buffer: Buffer::default(),
             head: Head::default(),

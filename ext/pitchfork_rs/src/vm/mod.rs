@@ -1,6 +1,7 @@
 //! What magnus does not offer, wrapped so that nothing outside this module needs `unsafe`.
 #![allow(unsafe_code)]
 
+pub mod compatibility;
 pub mod exit;
 pub mod fork;
 pub mod gvl;
