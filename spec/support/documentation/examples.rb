@@ -48,7 +48,9 @@ module Documentation
     }.freeze
     DIRECTORIES = %w[config log tmp/pids tmp/sockets].freeze
     LIBRARIES = File.join(__dir__, "stand_ins.rb")
-    private_constant :DIRECTORIES, :LIBRARIES
+    # Readers have these programs. A machine that runs the specs need not.
+    OPTIONAL_PROGRAMS = %w[curl pgrep].freeze
+    private_constant :DIRECTORIES, :LIBRARIES, :OPTIONAL_PROGRAMS
 
     def self.kind(block) = KINDS.keys.find { |kind| "#{block.info} ".start_with?("#{kind} ") }
 
@@ -123,18 +125,28 @@ module Documentation
     end
 
     def run_beside_server(block)
+      missing = OPTIONAL_PROGRAMS.find { |name| block.text.match?(/\b#{name} /) && !installed?(name) }
+      skip "#{missing} is not installed" if missing
+
       app = block.above("ruby app", ServerExamples::HELLO)
       with_server(rackup: app, config: block.above("ruby config served", "")) do |server|
         variables = { "PORT" => server.port.to_s, "MONITOR" => server.pid.to_s }
-        # What a command shows may take a while to come about.
         commands(block).each do |command, output|
-          run_command(command, output, server.directory, variables)
-        rescue RSpec::Expectations::ExpectationNotMetError
-          raise if output.empty? || (patience ||= now + 10) < now
-
-          sleep 0.05
-          retry
+          # What is shown may take a while to come about.
+          patiently(output.empty? ? 0 : 10) { run_command(command, output, server.directory, variables) }
         end
+      end
+    end
+
+    def patiently(seconds)
+      deadline = now + seconds
+      begin
+        yield
+      rescue RSpec::Expectations::ExpectationNotMetError
+        raise if now >= deadline
+
+        sleep 0.05
+        retry
       end
     end
 
@@ -144,6 +156,8 @@ module Documentation
       expect(printed).to match(pattern(output)), "$ #{command}\n#{printed}"
       expect(status).to be_success, "$ #{command}\n#{printed}" if output.empty?
     end
+
+    def installed?(program) = system("command -v #{program} >/dev/null")
 
     # Pairs of a command and what it prints.
     def commands(block)
