@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "clock"
+require_relative "guardian"
 
 module Bench
   # A command in a session of its own, so that whoever is left of it can be found: children make process groups of their
@@ -25,10 +26,13 @@ module Bench
     # @param environment [Hash] names and values; nil takes a name away
     def initialize(*command, log:, environment: {})
       @log = log
+      # Here, because it may be looked at before the child has made it.
+      File.write(log, "")
       @pid = fork do
         Process.setsid
         exec(environment, *command, in: File::NULL, out: log, err: %i[child out], close_others: true)
       end
+      Guardian.watch(@pid)
     end
 
     def signal(name)
@@ -49,21 +53,13 @@ module Bench
     # Ends everybody. Whoever is being forked meanwhile is seen the next time.
     def kill
       Bench.wait_until("the end of all processes of session #{pid}") do
-        members.each { |member| kill_one(member) }.empty? & ended?
+        members.each { |member| Guardian.kill(member) }.empty? & ended?
       end
     end
 
     def log_tail(lines = 30)
       last = File.readlines(log, chomp: true).last(lines)
       ["The end of the server's log:", *last.map { |line| "  #{line}" }].join("\n")
-    end
-
-    private
-
-    def kill_one(pid)
-      Process.kill(:KILL, pid)
-    rescue Errno::ESRCH
-      nil
     end
   end
 end
