@@ -32,11 +32,11 @@ module Instructions
       recorded = @counts[combination]
       return Verdict.new(true, "nothing is recorded for #{combination}: --record does it") unless recorded
 
-      change = counted.fdiv(recorded) - 1
-      text = format("%+.1f %% against the %d that are recorded for %s", change * 100, recorded, combination)
-      if change > TOLERANCE
+      percent = format("%+.1f", (counted.fdiv(recorded) - 1) * 100)
+      text = "#{percent} % against the #{recorded} that are recorded for #{combination}"
+      if counted > recorded * (1 + TOLERANCE)
         Verdict.new(false, "#{text}: more than 5 %. Make it less, or say in a commit why not, with --record")
-      elsif change < -TOLERANCE
+      elsif counted < recorded * (1 - TOLERANCE)
         Verdict.new(true, "#{text}: well done. --record keeps it so")
       else
         Verdict.new(true, text)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "cgi"
+require_relative "statistics"
 
 module Run
   # Results as a picture: for each server and scenario the ratio to the baseline, with the span of all rounds.
@@ -95,8 +96,7 @@ module Run
       middle, low, high = ratio.to_a.map { |value| (value * scale).round(1) }
       colour = COLOURS.fetch(row.name, OTHER_COLOUR)
       ["<rect x='#{left}' y='#{row.y}' width='#{middle}' height='#{BAR}' fill='#{colour}'/>",
-       span(left + low, left + high, row.y + (BAR / 2)),
-       text(left + high + 4, row.y + 11, format(ratio.middle < 10 ? "%.2f" : "%.1f", ratio.middle))]
+       span(left + low, left + high, row.y + (BAR / 2)), text(left + high + 4, row.y + 11, Run.brief(ratio.middle))]
     end
 
     def span(low, high, vertical)

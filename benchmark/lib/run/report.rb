@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "statistics"
+
 module Run
   # Results as text.
   class Report
@@ -34,11 +36,10 @@ module Run
     def ratio(ratio)
       return unless ratio
 
-      digits = ratio.middle < 10 ? 2 : 1
-      text = format("×%.#{digits}f", ratio.middle)
+      text = "×#{Run.brief(ratio.middle)}"
       return text if ratio.low == ratio.high
 
-      format("#{text} (%.#{digits}f–%.#{digits}f)", ratio.low, ratio.high)
+      "#{text} (#{Run.brief(ratio.low)}–#{Run.brief(ratio.high)})"
     end
 
     def commands = @result.commands.map { |name, command| "  #{name}: #{command}" }

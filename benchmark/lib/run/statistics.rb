@@ -1,6 +1,12 @@
 # frozen_string_literal: true
 
+# A tool that measures servers against a floor.
 module Run
+  module_function
+
+  # A ratio with as many digits as it is worth.
+  def brief(ratio) = format(ratio < 10 ? "%.2f" : "%.1f", ratio)
+
   # A middle value, and the lowest and highest of all.
   Spread = Struct.new(:middle, :low, :high) do
     # @param values [Array<Numeric>] at least one
