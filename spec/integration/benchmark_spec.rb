@@ -46,4 +46,26 @@ RSpec.describe "the benchmark's servers", :in_tmpdir do
       wait_until("their end") { Bench::Session.members(leader).empty? }
     end
   end
+
+  describe Bench::Tool do
+    it "ends a command that takes too long, and what that has started" do
+      expect { described_class.capture("sh", "-c", "echo $$ > pid; sleep 60 & sleep 60", seconds: 0.5) }
+        .to raise_error(Bench::Tool::Failed, "sh: no end within 0.5 s")
+      group = Integer(File.read("pid"))
+      wait_until("the end of both") { group_ended?(group) }
+    end
+
+    it "says why a command failed" do
+      expect { described_class.capture("sh", "-c", "echo not so >&2; exit 3") }
+        .to raise_error(Bench::Tool::Failed, /\Ash failed \(.* exit 3\): not so\z/)
+      expect { described_class.capture("no-such-command") }
+        .to raise_error(Bench::Tool::Failed, "wants the command no-such-command, which is not installed")
+    end
+
+    def group_ended?(leader)
+      Process.kill(0, -leader) && false
+    rescue Errno::ESRCH
+      true
+    end
+  end
 end

@@ -3,7 +3,7 @@
 require_relative "../../benchmark/lib/wakeups/switches"
 
 RSpec.describe Wakeups::Switches do
-  def status(state) = "Name:\tx\nState:\t#{state}\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n"
+  def status(state) = "Name:\tx\nState:\t#{state}\nnonvoluntary_ctxt_switches:\t3\nvoluntary_ctxt_switches:\t12\n"
 
   it "reads how often a thread went to sleep of its own accord" do
     expect(described_class.parse(status("S (sleeping)"))).to have_attributes(asleep: true, switches: 12)

@@ -15,8 +15,8 @@ module Bench
       ENV.fetch("PATH").split(File::PATH_SEPARATOR).any? { |directory| File.executable?(File.join(directory, command)) }
     end
 
-    # What a command writes. Its errors too, unless it fails: then they are what is raised. It is ended if the block of
-    # time is over, or if this process is told to end.
+    # What a command writes, errors included. Raises Failed with the same if it fails. It is ended, with all that it
+    # started, when its time is over, and when this process is told to end.
     def capture(*command, seconds: 30, environment: {})
       reader, writer = IO.pipe
       pid = Process.spawn(environment, *command, in: File::NULL, %i[out err] => writer, pgroup: true)

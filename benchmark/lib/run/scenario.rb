@@ -15,9 +15,10 @@ module Run
   # @!attribute baseline [String] the server whose figures are 1
   Scenario = Struct.new(:name, :title, :kinds, :fields, :body, :answer, :workers, :connections, :unix, :pause,
                         :baseline, keyword_init: true) do
-    def initialize(path: nil, fields: {}, answer: "hello\n", workers: 1, connections: 4, unix: false, pause: 0,
-                   baseline: "floor", **rest)
-      super(kinds: { "all" => [1, path] }, fields:, answer:, workers:, connections:, unix:, pause:, baseline:, **rest)
+    # @param path [String] where all requests are alike
+    def initialize(path: nil, kinds: { "all" => [1, path] }, fields: {}, answer: "hello\n", workers: 1, connections: 4,
+                   unix: false, pause: 0, baseline: "floor", **rest)
+      super(kinds:, fields:, answer:, workers:, connections:, unix:, pause:, baseline:, **rest)
     end
 
     def path = kinds.values.first.last
@@ -68,8 +69,8 @@ module Run
     Scenario.new(name: "unix", title: "a short answer over a Unix socket", path: "/hello", unix: true),
     Scenario.new(name: "workers", title: "a short answer of 16 workers", path: "/hello", workers: 16, connections: 32),
     Scenario.new(name: "slow", title: "an application that sleeps for 5 ms", path: "/sleep", pause: 5),
-    Scenario.new(name: "fairness", title: "processor time of 0.2 ms (90 %), 2 ms and 30 ms (0.5 %)", workers: 8,
-                 connections: 16, baseline: "unicorn").tap { |scenario| scenario.kinds = UNEVEN }
+    Scenario.new(name: "fairness", title: "processor time of 0.2 ms (90 %), 2 ms and 30 ms (0.5 %)", kinds: UNEVEN,
+                 workers: 8, connections: 16, baseline: "unicorn")
   ].freeze
 
   # All but `fairness`, which keeps the processors busy with Ruby, so that the other figures would tell nothing.

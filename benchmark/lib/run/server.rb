@@ -14,7 +14,7 @@ module Run
     class Wrong < StandardError; end
 
     TICKS = Etc.sysconf(Etc::SC_CLK_TCK)
-    # So long without using the processor, and all workers have come up.
+    # Who does not use the processor for so long, in seconds, has come up.
     QUIET = 0.2
     # Whatever the surroundings say must not change what the server does.
     ENVIRONMENT = %w[RACK_ENV PORT WEB_CONCURRENCY].to_h { |name| [name, nil] }.freeze
@@ -73,13 +73,13 @@ module Run
       pids.to_h { |pid| [pid, processor_time(pid)] }
     end
 
-    # Waits until none of its processes uses the processor.
+    # Waits until all workers are there, and none of its processes uses the processor.
     def wait_until_quiet
       since = Bench.now
       before = nil
       wait_until("rest") do
         times = processor_times
-        since = Bench.now if times != before
+        since = Bench.now if times != before || times.size < scenario.workers
         before = times
         Bench.now - since > QUIET
       end
