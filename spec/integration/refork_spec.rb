@@ -45,6 +45,8 @@ RSpec.describe "a refork", :server do
       refork_condition OnDemand.new
     CONFIG
     2.times { server.get }
+    # It is asked after the response, so a client that has it knows nothing yet.
+    wait_until("the worker") { server.worker.status == "requests: 2, waiting" }
     server.write("wanted", "")
     server.get
     server.wait_for_workers(1, generation: 1)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "client"
+require_relative "../common/client"
 require_relative "tally"
 
 module Soak
@@ -88,28 +88,28 @@ module Soak
     end
 
     def ask_on(number)
-      client = Client.new(@address, timeout: @timeout)
+      client = Bench::Client.new(@address, timeout: @timeout)
       tally = Tally.new
       pause = number % 4 == 3 ? @late : 0
-      began = Soak.now
-      until @stopped || Soak.now > began + LONGEST
+      began = Bench.now
+      until @stopped || Bench.now > began + LONGEST
         failure = ask(client, number, pause, tally) or next
         break if @until_refused && failure.reason == :refused
 
         sleep PAUSE
       end
-      tally.duration = Soak.now - began
+      tally.duration = Bench.now - began
       tally
     end
 
     # The failure, if it is one.
     def ask(client, number, pause, tally)
-      began = Soak.now
+      began = Bench.now
       client.get("/", pause: pause)
-      tally.count_ok(Soak.now - began)
+      tally.count_ok(Bench.now - began)
       nil
-    rescue Client::Failed => e
-      at = Soak.now
+    rescue Bench::Client::Failed => e
+      at = Bench.now
       failure = Failure.new(at, number, e.reason, e.detail, client.established?, at - began)
       tally.count_failure(failure)
       failure

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../common/session"
+
 module Soak
   # What /proc tells about processes.
   module ProcessTable
@@ -17,7 +19,7 @@ module Soak
     Memory = Struct.new(:pss, :rss, :private_dirty)
 
     TITLE = /\(gen:(?<generation>\d+)\) (?<kind>mold|service|worker)(?:\[(?<nr>\d+)\])?(?: - (?<status>[^\0]*))?/
-    GONE = [Errno::ENOENT, Errno::ESRCH].freeze
+    GONE = Bench::Session::GONE
 
     module_function
 
@@ -38,18 +40,6 @@ module Soak
       Child.new(pid, title[:kind], title[:nr]&.to_i, title[:generation].to_i, title[:status].to_s.strip)
     rescue *GONE
       nil
-    end
-
-    # The living processes of a session. Children make process groups of their own, and orphans lose their parent, but
-    # the session stays.
-    def session(leader)
-      Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select do |pid|
-        # The second field, the name in parentheses, may hold anything, parentheses included.
-        state, _ppid, _group, session = File.binread("/proc/#{pid}/stat").rpartition(")").last.split
-        session.to_i == leader && !%w[Z X].include?(state)
-      rescue *GONE
-        false
-      end
     end
 
     def memory(pid)

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../common/clock"
+
 module Soak
   # What a scenario found, and what it expected.
   class Report
@@ -13,7 +15,7 @@ module Soak
 
     def initialize(name)
       @name = name
-      @began = Soak.now
+      @began = Bench.now
       @figures = []
       @events = []
       @expectations = []
@@ -25,7 +27,7 @@ module Soak
 
     # Something that was done to the server, to be seen beside the failures it may have caused.
     def event(text)
-      @events << [Soak.now, text]
+      @events << [Bench.now, text]
     end
 
     def expect(text, held, detail = nil)

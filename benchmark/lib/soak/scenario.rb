@@ -20,7 +20,7 @@ module Soak
       puts "#{@report.name} ..."
       begin
         perform
-      rescue Stuck => e
+      rescue Bench::Stuck => e
         @report.expect(e.message, false)
       end
       @report
@@ -40,7 +40,7 @@ module Soak
 
     # Runs the load while the block runs, and adds it to the report.
     def under_load(server, **settings)
-      report.began = Soak.now
+      report.began = Bench.now
       Load.new(server.address, clients: options.clients || self.class::CLIENTS, **settings).run do |load|
         yield load
       ensure

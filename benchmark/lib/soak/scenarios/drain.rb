@@ -31,7 +31,7 @@ module Soak
 
     # Every second time a refork is under way.
     def drain(server, refork:)
-      report.began = Soak.now
+      report.began = Bench.now
       Load.new(server.address, clients: options.clients || CLIENTS, until_refused: true, late: LATE).run do |load|
         sleep rand(RUSH)
         hurry(server) if refork
@@ -48,11 +48,11 @@ module Soak
 
     # The time it takes.
     def quit(server)
-      began = Soak.now
+      began = Bench.now
       report.event("QUIT")
       server.signal(:QUIT)
-      Soak.wait_until("the end", seconds: 60, poll: 0.002) { server.ended? }
-      Soak.now - began
+      Bench.wait_until("the end", seconds: 60, poll: 0.002) { server.ended? }
+      Bench.now - began
     end
 
     def note(run, tally)

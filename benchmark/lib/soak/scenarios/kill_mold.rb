@@ -16,15 +16,15 @@ module Soak
 
     # A kill does not wait until the server has got over the one before, and the time is taken from the last one.
     def strike(server, due, hurt_at)
-      if Soak.now >= due[:refork]
+      if Bench.now >= due[:refork]
         due[:refork] += options.every
         report.event("USR2")
         server.signal(:USR2)
       end
-      return hurt_at if Soak.now < due[:kill]
+      return hurt_at if Bench.now < due[:kill]
 
-      due[:kill] = Soak.now + rand(PAUSE)
-      at = Soak.now
+      due[:kill] = Bench.now + rand(PAUSE)
+      at = Bench.now
       kill(server, server.molds.max_by(&:generation)) ? at : hurt_at
     end
   end

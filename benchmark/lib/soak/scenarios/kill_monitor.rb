@@ -43,16 +43,16 @@ module Soak
     end
 
     def kill_monitor(server)
-      @killed_at = Soak.now
+      @killed_at = Bench.now
       report.event("killed the monitor")
       server.signal(:KILL)
       @late = []
-      Soak.wait_until("all children gone", seconds: LONGEST) do
+      Bench.wait_until("all children gone", seconds: LONGEST) do
         survivors = server.survivors
-        note_late(survivors) if @late.empty? && Soak.now > @killed_at + WITHIN
+        note_late(survivors) if @late.empty? && Bench.now > @killed_at + WITHIN
         server.ended? && survivors.empty?
       end
-      Soak.now - @killed_at
+      Bench.now - @killed_at
     end
 
     def note_late(survivors)
@@ -65,9 +65,9 @@ module Soak
     end
 
     def expect_refusal(server)
-      Client.new(server.address).get
+      Bench::Client.new(server.address).get
       report.expect("afterwards connections are refused", false)
-    rescue Client::Failed => e
+    rescue Bench::Client::Failed => e
       report.expect("afterwards connections are refused", e.reason == :refused, e.message)
     end
   end

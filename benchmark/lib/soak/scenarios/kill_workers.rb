@@ -24,12 +24,12 @@ module Soak
     end
 
     def harass(server)
-      finish = Soak.now + seconds
-      due = schedule(Soak.now)
+      finish = Bench.now + seconds
+      due = schedule(Bench.now)
       hurt_at = nil
-      while Soak.now < finish || hurt_at
+      while Bench.now < finish || hurt_at
         hurt_at = watch(server, hurt_at)
-        hurt_at = strike(server, due, hurt_at) if Soak.now < finish
+        hurt_at = strike(server, due, hurt_at) if Bench.now < finish
         sleep POLL
       end
       server.wait_until("complete at the end") { server.complete? }
@@ -40,10 +40,10 @@ module Soak
       return unless hurt_at
 
       if server.complete?
-        @recoveries << (Soak.now - hurt_at)
+        @recoveries << (Bench.now - hurt_at)
         nil
-      elsif server.ended? || Soak.now - hurt_at > PATIENCE
-        raise Stuck, "not complete again\n#{server.children.join("\n")}\n#{server.log_tail}"
+      elsif server.ended? || Bench.now - hurt_at > PATIENCE
+        raise Bench::Stuck, "not complete again\n#{server.children.join("\n")}\n#{server.log_tail}"
       else
         hurt_at
       end
@@ -61,7 +61,7 @@ module Soak
 
       report.event("killed #{victim}")
       Process.kill(:KILL, victim.pid)
-      @killed_at << Soak.now
+      @killed_at << Bench.now
       # It is still in the table until the monitor reaps it, but not complete without it.
       server.wait_until("the death of #{victim}") { server.children.none? { |child| child.pid == victim.pid } }
       true
@@ -102,10 +102,10 @@ module Soak
 
     # From when on the server is not complete, if it is not.
     def strike(server, due, hurt_at)
-      return hurt_at if hurt_at || Soak.now < due[:kill]
+      return hurt_at if hurt_at || Bench.now < due[:kill]
 
       due[:kill] += PAUSE
-      at = Soak.now
+      at = Bench.now
       kill(server, server.children.select(&:worker?).sample) ? at : hurt_at
     end
   end

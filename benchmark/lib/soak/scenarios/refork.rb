@@ -42,7 +42,7 @@ module Soak
 
     # The first mold that came from a worker, and the last.
     def refork_for(seconds, server)
-      finish = Soak.now + seconds
+      finish = Bench.now + seconds
       wait_until_warm(server)
       refork(server)
       server.wait_until_settled(beyond: 0)
@@ -59,7 +59,7 @@ module Soak
 
     def refork_until(finish, server)
       sent = 0
-      while Soak.now < finish
+      while Bench.now < finish
         refork(server)
         sent += 1
         sleep options.every

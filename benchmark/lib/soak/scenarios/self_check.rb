@@ -62,7 +62,7 @@ module Soak
 
     def check_refusal
       server = TCPServer.new("127.0.0.1", 0)
-      address = Address.new("127.0.0.1:#{server.addr[1]}")
+      address = Bench::Address.new("127.0.0.1:#{server.addr[1]}")
       server.close
       tally = run_load(address)
       only_refused = tally.refused == tally.requests && tally.lost.zero?
@@ -76,7 +76,7 @@ module Soak
         Load.new(server.address, clients: 32, until_refused: true).run do |load|
           sleep LONG
           server.signal(:KILL)
-          Soak.wait_until("the end") { server.ended? && server.survivors.empty? }
+          Bench.wait_until("the end") { server.ended? && server.survivors.empty? }
           tally = load.finish
         end
         report.expect("a killed server loses somebody", tally.lost.positive?, tally.reasons)
@@ -89,7 +89,7 @@ module Soak
         trap("INT") { exit! }
         serve(server, &)
       end
-      run_load(Address.new("127.0.0.1:#{server.addr[1]}"))
+      run_load(Bench::Address.new("127.0.0.1:#{server.addr[1]}"))
     ensure
       server&.close
       Process.kill(:KILL, pid)

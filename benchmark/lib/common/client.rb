@@ -2,17 +2,10 @@
 
 require "io/wait"
 require "socket"
+require_relative "address"
 require_relative "clock"
 
-module Soak
-  # Where a server listens: a port of 127.0.0.1, or the path of a Unix socket.
-  Address = Struct.new(:directive) do
-    def family = unix? ? Socket::AF_UNIX : Socket::AF_INET
-    def unix? = directive.start_with?("/")
-    def sockaddr = unix? ? Socket.sockaddr_un(directive) : Socket.sockaddr_in(port, "127.0.0.1")
-    def port = Integer(directive[/\d+\z/])
-  end
-
+module Bench
   # Makes one connection for each request, and judges the answer strictly.
   class Client
     # Why a request failed.
@@ -51,7 +44,7 @@ module Soak
       connect(socket)
       @established = true
       sleep pause if pause.positive?
-      socket.write("GET #{path} HTTP/1.1\r\nHost: soak\r\nConnection: close\r\n\r\n")
+      socket.write("GET #{path} HTTP/1.1\r\nHost: benchmark\r\nConnection: close\r\n\r\n")
       judge(receive(socket))
     rescue SystemCallError => e
       # A port where nobody listens refuses; a reset tells that there was a connection before.
@@ -76,13 +69,13 @@ module Soak
     # Up to the end of file: a reset after the last byte is a failure too.
     def receive(socket)
       answer = +""
-      deadline = Soak.now + @timeout
+      deadline = Bench.now + @timeout
       loop do
         case socket.read_nonblock(CHUNK, @chunk, exception: false)
         when nil then return answer
         when String then answer << @chunk
         else
-          left = deadline - Soak.now
+          left = deadline - Bench.now
           next if left.positive? && socket.wait_readable(left)
 
           raise Failed.new(:timeout, "#{answer.bytesize} bytes read")

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A tool that puts a server under load, does bad things to it, and accounts for every request.
-module Soak
+# What the tools here have in common.
+module Bench
   # What was waited for did not happen.
   class Stuck < StandardError; end
 
