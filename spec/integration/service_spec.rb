@@ -149,4 +149,18 @@ RSpec.describe "the service", :server do
     expect(Array.new(20) { server.get.body }).to all(eq("hello"))
     expect(server.worker.pid).to eq(pid)
   end
+
+  it "leaves in its own way when it is sent TERM, also while its first hook runs" do
+    hooks = noting_hook("before_service_worker_ready", "File.exist?('once') || #{ServerExamples::AT_GATE}")
+    server = start(config: hooks + noting_hook("before_service_worker_exit"), ready: false)
+    server.wait_for_log(/service gen=0 pid=\d+ spawned/)
+    pid = server.alive_until("the first hook") { server.lines("notes").first }.split[1].to_i
+    server.signal(:TERM, to: pid)
+    server.write("once", "")
+    server.open_gate
+    second = server.alive_until("another service") { service(server)&.then { |found| found.pid != pid && found.pid } }
+    server.signal(:TERM, to: second)
+    server.wait_for_log(/service gen=0 pid=#{second} reaped \(.*exit 0>\)/)
+    expect(server.lines("notes").grep(/exit/).map { |note| note.split[1].to_i }).to eq([pid, second])
+  end
 end

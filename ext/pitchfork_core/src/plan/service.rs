@@ -1,6 +1,6 @@
 //! Keeping the service, if there is to be one: forked from the current mold, and replaced with it.
 
-use super::{Child, Kind, Stage, Turn};
+use super::{Child, Kind, Turn};
 
 impl Turn<'_> {
     /// It serves nobody, so it counts as nobody's absence: an outdated one is replaced at once.
@@ -24,7 +24,7 @@ impl Turn<'_> {
     pub(super) fn account_for_service(&mut self, service: &Child) {
         if self.has_failed(service) {
             self.state.service_backoff.fail(self.now);
-        } else if service.stage != Stage::Abandoned {
+        } else {
             self.state.service_backoff.succeed();
         }
     }

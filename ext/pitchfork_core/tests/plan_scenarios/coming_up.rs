@@ -71,3 +71,18 @@ fn a_server_that_cannot_listen_ends() {
     server.come_up(mold);
     assert!(server.step(Event::CannotListen).dismissed().contains(&mold));
 }
+
+#[test]
+fn forks_that_failed_before_a_mold_came_up_are_forgotten() {
+    let (mut server, mut mold) = Server::started(1);
+    for _ in 0..2 {
+        for _ in 0..4 {
+            server.step(Event::Failed(mold));
+            mold = server.wait(10_000).boot().unwrap();
+        }
+        server.come_up(mold);
+        server.exit(mold);
+        server.step(Event::Closed(server.worker(0)));
+        mold = server.wait(10_000).boot().unwrap();
+    }
+}

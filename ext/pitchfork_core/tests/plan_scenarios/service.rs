@@ -84,3 +84,41 @@ fn it_leaves_at_a_shutdown() {
     assert!(server.signal(Signal::Term).dismissed().contains(&service));
     assert_eq!(server.stage(service), Some(Stage::Leaving));
 }
+
+#[test]
+fn it_is_asked_for_before_the_workers() {
+    let mut server = Server::of(Settings {
+        workers: 4,
+        hard_timeout: HARD_TIMEOUT,
+        spawn_timeout: SPAWN_TIMEOUT,
+        max_unavailable: None,
+        service: true,
+        max_spawn_errors: None,
+        slots: 20,
+    });
+    let mold = server.step(Event::Start).boot().unwrap();
+    let asked = server.come_up(mold);
+    assert_eq!(
+        (services(&asked).len(), asked.spawns().len()),
+        (1, 1),
+        "one of the two that a mold is asked for at once"
+    );
+}
+
+#[test]
+fn its_pauses_end_with_its_failures() {
+    let (mut server, service) = serving();
+    let mut token = services(&server.exit(service))[0].0;
+    for pause in [100, 200, 400] {
+        server.fork(token);
+        server.exit(token);
+        assert_eq!(server.state.next_wake(server.now), Some(server.now + pause), "nothing else would wake the plan");
+        token = services(&server.wait(pause))[0].0;
+    }
+    server.come_up(token);
+    server.wait(2_000);
+    token = services(&server.exit(token))[0].0;
+    server.fork(token);
+    server.exit(token);
+    assert_eq!(services(&server.wait(100)).len(), 1, "the first pause again");
+}

@@ -1,8 +1,8 @@
 //! Workers that crash, hang, or come late.
 
-use pitchfork_core::children::Stage;
+use pitchfork_core::children::{Stage, Token};
 use pitchfork_core::message::Report;
-use pitchfork_core::plan::{Action, Event, Kill, Settings, Signal};
+use pitchfork_core::plan::{Action, Event, Kill, Phase, Settings, Signal};
 
 use crate::server::{HARD_TIMEOUT, SPAWN_TIMEOUT, Server};
 
@@ -228,5 +228,79 @@ fn a_success_in_between_is_no_failure_in_a_row() {
         broken = server.wait(1_000).spawn().1;
         sound = server.exit(sound).spawn().1;
     }
-    assert_eq!(server.state.phase(), pitchfork_core::plan::Phase::Running);
+    assert_eq!(server.state.phase(), Phase::Running);
+}
+
+/// A server that ends after the second failure in a row, and its mold.
+fn impatient(workers: u32) -> (Server, Token) {
+    let mut server = Server::of(Settings {
+        workers,
+        hard_timeout: HARD_TIMEOUT,
+        spawn_timeout: SPAWN_TIMEOUT,
+        max_unavailable: None,
+        service: false,
+        max_spawn_errors: Some(1),
+        slots: 2 * workers + 10,
+    });
+    let mold = server.step(Event::Start).boot().unwrap();
+    (server, mold)
+}
+
+#[test]
+fn a_spawn_that_is_given_up_has_failed_once() {
+    let (mut server, mold) = impatient(1);
+    let (_, token, _) = server.come_up(mold).spawn();
+    assert!(server.wait(SPAWN_TIMEOUT).logged("abandoning"));
+    server.step(Event::Closed(token));
+    assert_eq!(server.state.phase(), Phase::Running);
+}
+
+#[test]
+fn a_mold_from_which_nobody_comes_up_is_no_success() {
+    let (mut server, mold) = impatient(1);
+    let (_, token, _) = server.come_up(mold).spawn();
+    server.exit(mold);
+    server.step(Event::Closed(token));
+    let mold = server.wait(1_000).boot().unwrap();
+    let (_, token, _) = server.come_up(mold).spawn();
+    server.exit(mold);
+    assert!(server.step(Event::Closed(token)).logged("2 consecutive failures to spawn children, aborting"));
+}
+
+#[test]
+fn a_promotion_of_which_nothing_comes_is_no_failure_of_a_child() {
+    let (mut server, mold) = impatient(1);
+    let (_, worker, _) = server.come_up(mold).spawn();
+    server.come_up(worker);
+    for _ in 0..3 {
+        let (_, mold) = server.signal(Signal::Usr2).promotion().unwrap();
+        server.say(worker, Report::SpawnFailed { token: mold, unsafe_to_fork: false });
+        server.step(Event::Closed(mold));
+    }
+    assert_eq!(server.state.phase(), Phase::Running);
+}
+
+#[test]
+fn a_success_ends_the_pause_of_all_others() {
+    let mut server = Server::serving(3);
+    let [broken, sound, third] = [0, 1, 2].map(|nr| server.worker(nr));
+    let broken = server.exit(broken).spawn().1;
+    let sound = server.exit(sound).spawn().1;
+    server.fork(broken);
+    server.exit(broken);
+    assert!(server.exit(third).starts_nobody());
+    assert_eq!(server.state.next_wake(server.now), Some(server.now + 100), "nothing else would wake the plan");
+    assert_eq!(server.come_up(sound).spawn().0, 2);
+}
+
+#[test]
+fn what_the_last_mold_was_asked_for_does_not_hold_up_the_next_one() {
+    let mut server = Server::serving(4);
+    for nr in 0..3 {
+        server.exit(server.worker(nr));
+    }
+    server.exit(server.mold());
+    let (_, mold) = server.wait(100).promotion().unwrap();
+    let (nr, _, forker) = server.come_up(mold).spawn();
+    assert_eq!((nr, forker), (2, mold));
 }
