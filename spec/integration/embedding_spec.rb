@@ -48,7 +48,7 @@ RSpec.describe "a program that embeds the server", :server do
       puts File.readlines("notes", chomp: true).grep(/leaving/).sort
     RUBY
     facts = [true, 11, 2, 11, [File.expand_path("it.sock")], ["ready 0 2", "ready 1 2"]]
-    expect([JSON.parse(lines[0]), lines[1].to_i]).to match([facts, 0..1])
+    expect([JSON.parse(lines[0]), lines[1].to_i]).to match([facts, a_value_between(0, 1)])
     expect(lines[2..]).to eq(["0", "leaving 0 9", "leaving 1 9"])
   end
 

@@ -39,7 +39,7 @@ RSpec.describe "a refork", :server do
   it "can have a condition of one's own" do
     server = start(config: <<~CONFIG)
       class OnDemand
-        def met?(worker, logger) = File.exist?("wanted") && worker.requests_count > 1 && logger.info("it is time")
+        def met?(worker, logger) = File.exist?("wanted") && worker.requests_count > 2 && logger.info("it is time")
         def backoff! = File.write("backoff", "x")
       end
       refork_condition OnDemand.new

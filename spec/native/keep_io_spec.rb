@@ -21,11 +21,11 @@ RSpec.describe "PitchforkRs::Info" do
   it "closes all IOs in a mold and its workers, but for the server's own and those that are kept", :server do
     skip "this Ruby cannot" unless PitchforkRs::Compatibility.reliable_weak_tables?
     server = start(<<~RUBY, ready: false, listen: "unix:a.sock", config: <<~CONFIG)
-      run ->(_env) { [200, {}, [OTHER.closed?, KEPT.closed?].join(" ")] }
+      run ->(_env) { [200, {}, [$other.closed?, $kept.closed?].join(" ")] }
     RUBY
       logger Logger.new("app.log", progname: "[Pitchfork]")
-      OTHER = File.open("other", "w")
-      KEPT = Pitchfork::Info.keep_io(File.open("kept", "w"))
+      $other = File.open("other", "w")
+      $kept = Pitchfork::Info.keep_io(File.open("kept", "w"))
       after_mold_fork { |_, _| Pitchfork::Info.close_all_ios! }
       after_worker_fork { |_, _| Pitchfork::Info.close_all_ios! }
     CONFIG
