@@ -75,4 +75,17 @@ RSpec.describe "a program that embeds the server", :server do
        /\APitchforkRs::BootFailure: c\.rb:1: listen: Address already in use - bind\(.*taken\.sock\)\z/, "false"]
     )
   end
+
+  it "gets the status of a server that has ended while it was waited for" do
+    File.write("program.rb", <<~'RUBY')
+      require "pitchfork_rs"
+      options = { listeners: ["127.0.0.1:0"], logger: Logger.new($stderr), config_file: nil,
+                  max_consecutive_spawn_errors: 1, after_worker_fork: ->(_server, _worker) { raise "no luck" } }
+      puts "status #{PitchforkRs::HttpServer.new(->(_env) { [200, {}, []] }, options).start.join}"
+    RUBY
+    library = File.expand_path("../../lib", __dir__)
+    output, log, status = Open3.capture3(RbConfig.ruby, "-I#{library}", "program.rb")
+    expect(output).to eq("status 1\n"), log
+    expect(status).to be_success
+  end
 end

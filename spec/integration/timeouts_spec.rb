@@ -21,7 +21,7 @@ RSpec.describe "timeouts", :server do
   end
 
   it "kill a worker that does not let itself be ended" do
-    server = start(<<~RUBY, workers: 2, config: "timeout 3, cleanup: 2")
+    server = start(<<~RUBY, workers: 2, config: <<~CONFIG)
       run lambda { |env|
         next [200, {}, ["fine"]] unless env["PATH_INFO"] == "/stubborn"
 
@@ -32,6 +32,9 @@ RSpec.describe "timeouts", :server do
         end
       }
     RUBY
+      timeout 3, cleanup: 2
+      before_worker_exit { |_, _| #{noting("leaving", "Process.pid")} }
+    CONFIG
     pids = server.workers.map(&:pid)
     expect(answers_to(server, "/stubborn")).to eq("")
     server.alive_until("another worker") do
@@ -41,6 +44,7 @@ RSpec.describe "timeouts", :server do
     nr, pid = server.log.match(/ERROR .*worker=(\d) gen=0 pid=(\d+) timed out, killing/)&.captures
     expect(server.log).to match(/worker=#{nr} gen=0 pid=#{pid} reaped \(.*SIGKILL.*\)/)
     expect(server.log.scan(/ reaped /).size).to eq(1)
+    expect(server.lines("leaving")).to eq([pid])
     expect(server.get.body).to eq("fine")
     # Cleaning up may take 2 seconds, and the monitor looks once per second. 3 more would be the request's own again.
     soft, hard = %w[exiting killing].map { |what| Time.parse(server.log[/\[(\S+) #.* timed out, #{what}$/, 1]) }

@@ -91,6 +91,12 @@ RSpec.describe "an application", :server do
     expect(server.processes).to be_empty
   end
 
+  it "may call exit in after_monitor_ready: the server stops, with that status" do
+    server = start(config: "after_monitor_ready { |_| exit 3 }", ready: false)
+    expect(server.wait_for_end.exitstatus).to eq(3)
+    expect(server.messages.last).to eq("monitor complete status=3")
+  end
+
   it "may reap whatever child of the mold it finds" do
     server = start(workers: 2, config: <<~'CONFIG')
       after_mold_fork { |_, _| trap("CHLD") { loop { Process.wait(-1, Process::WNOHANG) || break } rescue nil } }

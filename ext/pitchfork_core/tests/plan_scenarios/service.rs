@@ -108,12 +108,15 @@ fn it_is_asked_for_before_the_workers() {
 #[test]
 fn its_pauses_end_with_its_failures() {
     let (mut server, service) = serving();
+    let (_, second, _) = server.signal(Signal::Ttin).spawn();
+    server.come_up(second);
     let mut token = services(&server.exit(service))[0].0;
     for pause in [100, 200, 400] {
         server.fork(token);
         server.exit(token);
-        assert_eq!(server.state.next_wake(server.now), Some(server.now + pause), "nothing else would wake the plan");
-        token = services(&server.wait(pause))[0].0;
+        server.wait(pause - 1);
+        assert_eq!(server.state.next_wake(server.now), Some(server.now + 1), "nothing else would wake the plan");
+        token = services(&server.wait(1))[0].0;
     }
     server.come_up(token);
     server.wait(2_000);

@@ -289,7 +289,6 @@ fn a_success_ends_the_pause_of_all_others() {
     server.fork(broken);
     server.exit(broken);
     assert!(server.exit(third).starts_nobody());
-    assert_eq!(server.state.next_wake(server.now), Some(server.now + 100), "nothing else would wake the plan");
     assert_eq!(server.come_up(sound).spawn().0, 2);
 }
 
@@ -303,4 +302,20 @@ fn what_the_last_mold_was_asked_for_does_not_hold_up_the_next_one() {
     let (_, mold) = server.wait(100).promotion().unwrap();
     let (nr, _, forker) = server.come_up(mold).spawn();
     assert_eq!((nr, forker), (2, mold));
+}
+
+#[test]
+fn the_pause_of_all_wakes_the_plan() {
+    let mut server = Server::serving(2);
+    let mut token = server.exit(server.worker(0)).spawn().1;
+    for pause in [100, 200, 400] {
+        server.fork(token);
+        server.exit(token);
+        token = server.wait(pause).spawn().1;
+    }
+    server.fork(token);
+    server.exit(token);
+    assert!(server.exit(server.worker(1)).starts_nobody());
+    assert_eq!(server.state.next_wake(server.now), Some(server.now + 200), "its own pause would be 800");
+    assert_eq!(server.wait(200).spawn().0, 1);
 }
