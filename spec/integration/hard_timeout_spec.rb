@@ -33,10 +33,15 @@ RSpec.describe "the hard timeout", :server do
   end
 
   it "strikes a worker that was stopped, idle though it is, and goes on when the hook fails" do
-    server = start(config: <<~CONFIG)
+    # Whatever time the request before was given.
+    server = start(<<~RUBY, config: <<~CONFIG)
+      run ->(env) { env["pitchfork.timeout"].extend_deadline(100) && [200, {}, ["hello"]] }
+    RUBY
       timeout 3, cleanup: 2
       after_worker_hard_timeout { |_, _| raise "no luck" }
     CONFIG
+    server.get
+    server.alive_until("the end of the request") { server.worker.idle? }
     pid = server.worker.pid
     server.signal(:STOP, to: pid)
     server.wait_for_another_worker(pid)

@@ -91,18 +91,29 @@ RSpec.describe "the soft timeout", :server do
       run lambda { |env|
         timeout = env["pitchfork.timeout"]
         before = timeout.deadline
-        extended = timeout.extend_deadline(3) if env["PATH_INFO"] == "/slow"
-        # Longer than soft and hard timeout together.
-        sleep 5.2 if env["PATH_INFO"] == "/slow"
+        if env["PATH_INFO"] == "/slow"
+          extended = timeout.extend_deadline(5)
+          File.write("reading", "")
+          env["rack.input"].read
+          # Longer than soft and hard timeout together, and than the monitor may take to look.
+          sleep 6.3
+        end
         left = before - Process.clock_gettime(Process::CLOCK_MONOTONIC)
         [200, {}, [[extended.equal?(timeout), (timeout.deadline - before).round, left.round].inspect]]
       }
     RUBY
     pid = server.worker.pid
-    expect(ask_slow(server)).to end_with("[true, 3, -2]")
+    # A client that is waited for stops the clock; the extension must outlast that.
+    socket = server.connect
+    socket.write("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nda")
+    server.alive_until("the reading") { File.exist?(server.path("reading")) }
+    socket.write("ta")
+    expect(socket.read).to end_with("[true, 5, -3]")
     expect(server.get.body).to eq("[false, 0, 3]")
     expect(server.worker.pid).to eq(pid)
     expect(server.log).not_to match(/timed out/)
+  ensure
+    socket&.close
   end
 
   it "refuses to be extended by nonsense" do
