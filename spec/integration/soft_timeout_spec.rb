@@ -116,6 +116,42 @@ RSpec.describe "the soft timeout", :server do
     socket&.close
   end
 
+  it "goes on counting where it stopped when a client was waited for" do
+    server = start(<<~RUBY, config: "timeout 3")
+      run lambda { |env|
+        sleep 2
+        File.write("reading", "")
+        env["rack.input"].read
+        sleep
+      }
+    RUBY
+    socket = server.connect
+    socket.write("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nda")
+    server.alive_until("the reading") { File.exist?(server.path("reading")) }
+    socket.write("ta")
+    began = now
+    expect(socket.read).to eq("")
+    expect(now - began).to be_between(0.5, 2.5)
+  ensure
+    socket&.close
+  end
+
+  it "is not put off by what a thread asks for when its request is over" do
+    server = start(<<~RUBY)
+      run lambda { |env|
+        timeout = env["pitchfork.timeout"]
+        left = timeout.deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        Thread.new { #{ServerExamples::AT_GATE}; timeout.extend_deadline(100); File.write("extended", "") }
+        [200, {}, [left.round.to_s]]
+      }
+    RUBY
+    expect(server.get.body).to eq("20")
+    server.alive_until("the end of the request") { server.worker.idle? }
+    server.open_gate
+    server.alive_until("the thread") { File.exist?(server.path("extended")) }
+    expect(server.get.body).to eq("20")
+  end
+
   it "refuses to be extended by nonsense" do
     server = start(<<~'RUBY')
       run lambda { |env|
