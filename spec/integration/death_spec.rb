@@ -187,5 +187,43 @@ RSpec.describe "the death", :server do
         expect(server.children.map(&:title)).to match([/mold - ready/, /worker\[0\]/])
       end
     end
+
+    # Lets the processes in the middle of these spawns, counted from 1, end without having forked.
+    def breaking(spawns)
+      <<~RUBY
+        module Breaking
+          def self.depth = @depth ||= 0
+          def self.depth=(depth)
+            @depth = depth
+          end
+
+          def _fork
+            if Breaking.depth == 2
+              File.write("middles", "\n", mode: "a")
+              exit!(1) if #{spawns}.include?(File.size("middles"))
+            end
+            super.tap { |child| Breaking.depth += 1 if child.zero? }
+          end
+        end
+        Process.singleton_class.prepend(Breaking)
+      RUBY
+    end
+
+    it "ends the mold when it happens twice in a row" do
+      server = start(config: breaking([1, 2]), ready: false)
+      server.wait_until_ready
+      mold = server.log[/FATAL .* mold gen=0 pid=(\d+) failed to spawn a worker twice in a row - corrupted mold/, 1]
+      expect(server.log).to match(/ERROR .* mold gen=0 pid=#{mold} reaped \(.*exit 1>\)/)
+      expect(server.mold.pid.to_s).not_to eq(mold)
+    end
+
+    it "is no reason to end the mold when a spawn went well in between" do
+      server = start(config: breaking([1, 3]))
+      mold = server.mold.pid
+      server.signal(:KILL, to: server.worker.pid)
+      server.wait_for_log(/mold gen=0 pid=#{mold} failed to spawn a worker, retrying/, count: 2)
+      server.wait_for_log(/worker=0 gen=0 pid=\d+ ready/, count: 2)
+      expect(server.mold.pid).to eq(mold)
+    end
   end
 end

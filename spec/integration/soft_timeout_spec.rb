@@ -152,6 +152,15 @@ RSpec.describe "the soft timeout", :server do
     expect(server.get.body).to eq("20")
   end
 
+  it "has no environment to tell of once the request is over" do
+    server = start("run ->(env) { [200, {}, [env['pitchfork.timeout'].rack_env.equal?(env).to_s]] }", config: <<~CONFIG)
+      after_request_complete { |_, _, env| #{noting("environments", "env['pitchfork.timeout'].rack_env.inspect")} }
+    CONFIG
+    expect(server.get.body).to eq("true")
+    server.alive_until("the hook") { server.lines("environments").any? }
+    expect(server.lines("environments")).to eq(["nil"])
+  end
+
   it "refuses to be extended by nonsense" do
     server = start(<<~'RUBY')
       run lambda { |env|
