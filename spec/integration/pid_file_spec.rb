@@ -13,7 +13,7 @@ RSpec.describe "the pid file", :server do
     expect(File.read("it.pid")).to eq("#{server.pid}\n")
     worker = server.worker.pid
     server.signal(:INT, to: worker)
-    server.alive_until("another worker") { server.worker&.idle? && server.worker.pid != worker }
+    server.alive_until("another worker") { server.idle_workers.any? { |one| one.pid != worker } }
     server.signal(:USR2)
     server.wait_for_workers(1, generation: 1)
     expect(File.read("it.pid")).to eq("#{server.pid}\n")

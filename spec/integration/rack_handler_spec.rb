@@ -16,11 +16,12 @@ RSpec.describe "the Rack handler", :server do
     start(command: command, **options)
   end
 
+  # Asked of a program without Bundler, as the server will be: rackup is not in the bundle.
   def rackup_path
     gem = Gem::Version.new(Rack.release) < Gem::Version.new("3") ? "rack" : "rackup"
-    Gem.bin_path(gem, "rackup")
-  rescue Gem::Exception
-    skip "there is no rackup for this Rack"
+    path, status = Open3.capture2(Surroundings::ENVIRONMENT, RbConfig.ruby, "-e", "print Gem.bin_path(*ARGV)",
+                                  gem, "rackup", err: File::NULL)
+    status.success? ? path : skip("there is no rackup for this Rack")
   end
 
   def rackup(*arguments, **options)
@@ -50,8 +51,9 @@ RSpec.describe "the Rack handler", :server do
 
   describe "for rackup" do
     it "serves in development without complaints, and ends at INT" do
-      server = rackup("-p", "0")
-      expect(server.get.body).to eq("hello")
+      server = rackup("-p", "0", ready: false)
+      server.wait_for_log(/monitor process ready/) # on as many addresses as localhost has here, with a port each
+      expect(server.exchange(ServerExamples::GET).body).to eq("hello")
       expect(server.addresses.first).to match(/\A(127\.0\.0\.1|\[::1\]):\d+\z/)
       # rackup's own line, which comes after the response.
       server.wait_for_log(%r{"GET / HTTP/1.1" 200})
@@ -119,7 +121,8 @@ RSpec.describe "the Rack handler", :server do
 
     it "at the starter's default where nobody says anything, and at PORT before that" do
       port = free_port
-      server = handled("{ Host: 'localhost', Port: #{port} }")
+      server = handled("{ Host: 'localhost', Port: #{port} }", ready: false)
+      server.wait_for_log(/monitor process ready/) # on as many addresses as the name has here
       expect([ports(server), server.get.body]).to eq([[port], "hello"])
       other = free_port
       server = foreign("-e", <<~RUBY)

@@ -113,10 +113,14 @@ RSpec.describe "an application", :server do
         Thread.new do
           Thread.current.abort_on_exception = true
           Thread.current.report_on_exception = false
+          # Not while the monitor writes a line: Logger would swallow it.
+          sleep 0.01 until File.exist?("enough")
           raise "no luck"
         end
       end
     CONFIG
+    server.wait_for_log(/monitor process ready/)
+    server.write("enough", "")
     server.wait_for_log(/ERROR .*monitor loop error: no luck \(RuntimeError\)/)
     expect(server.get.body).to eq("hello")
     expect(server.stop.exitstatus).to eq(0)

@@ -21,7 +21,7 @@ RSpec.describe "PitchforkRs::Info" do
   it "closes all IOs in a mold and its workers, but for the server's own and those that are kept", :server do
     skip "this Ruby cannot" unless PitchforkRs::Compatibility.reliable_weak_tables?
     server = start(<<~RUBY, ready: false, listen: "unix:a.sock", config: <<~CONFIG)
-      run ->(_env) { [200, {}, [$other.closed?, $kept.closed?].join(" ")] }
+      run ->(_env) { [200, {}, [[$other.closed?, $kept.closed?].join(" ")]] }
     RUBY
       logger Logger.new("app.log", progname: "[Pitchfork]")
       $other = File.open("other", "w")

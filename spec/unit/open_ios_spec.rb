@@ -69,7 +69,8 @@ RSpec.describe PitchforkRs::OpenIOs, :in_tmpdir do
     ios = described_class.new
     50.times { |number| ios.keep(File.open(number.to_s, "w")) }
     GC.start
-    expect(ios.instance_variable_get(:@kept).size).to be < 50
+    # Not its size, which counts what is gone until the next collection.
+    expect(ios.instance_variable_get(:@kept).keys.size).to be < 50
   end
 
   # A connection that says goodbye when it is closed, and sends what it has when it can.
