@@ -3,15 +3,16 @@
 mod listening;
 mod logs;
 mod reaping;
+mod user_code;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use magnus::{Error, Ruby, TryConvert, Value};
+use magnus::{Error, Ruby, Value};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use pitchfork_core::children::{Child, Kind, Millis, Pid, Token};
+use pitchfork_core::children::{Kind, Millis, Pid, Token};
 use pitchfork_core::error::Error as CoreError;
 use pitchfork_core::listen::Listeners;
 use pitchfork_core::message::{Order, Report};
@@ -24,9 +25,7 @@ use pitchfork_core::sys::{clock, process};
 use super::child::{House, Post, Settings};
 use super::mold::Mold;
 use super::server::Server;
-use super::{Role, exit_status, signals};
-use crate::rack::call;
-use crate::ruby_api::worker::Worker as WorkerObject;
+use super::{Role, signals};
 use crate::vm::fork::{Side, fork};
 use crate::vm::gvl;
 
@@ -125,19 +124,6 @@ impl Monitor {
                 return Ok(Outcome::Child(role));
             }
         }
-    }
-
-    /// What a thread of the user's has raised in this one: its `exit`, or its error if it aborts on exceptions. Neither
-    /// must cost the requests in hand.
-    fn heed_thread(&mut self, ruby: &Ruby, error: Error) -> Result<Option<Role>, Error> {
-        if error.is_kind_of(ruby.exception_system_exit()) {
-            return self.handle(ruby, Event::ExitAsked(exit_status(&error)), None);
-        }
-        if !call::is_application_error(ruby, &error) {
-            return Err(error);
-        }
-        self.server.log_error(ruby, "monitor loop error", &error);
-        Ok(None)
     }
 
     /// Waits for something to happen, and sees to it. A role means that this process is a new child.
@@ -256,8 +242,8 @@ impl Monitor {
                 self.scoreboard.revoke(slot);
             }
             Action::Disown { slot } => self.scoreboard.revoke(slot),
-            Action::HardTimeout(child) => heed_exit(ruby, self.tell_hard_timeout(ruby, &child), events)?,
-            Action::Departed(child) => heed_exit(ruby, self.tell_departure(ruby, &child, status), events)?,
+            Action::HardTimeout(child) => user_code::heed_exit(ruby, self.tell_hard_timeout(ruby, &child), events)?,
+            Action::Departed(child) => user_code::heed_exit(ruby, self.tell_departure(ruby, &child, status), events)?,
             Action::Current(mold) => self.scoreboard.set_current_mold(mold),
             Action::Listen => self.listen(ruby, events),
             Action::StopListening => self.stop_listening(ruby),
@@ -383,43 +369,6 @@ impl Monitor {
             Err(error) if error.errno() == Some(libc::ESRCH) => events.push_back(Event::Vanished(token)),
             Err(error) => self.server.log(ruby, Level::Error, &error.to_string()),
         }
-    }
-
-    /// What the operator wants an overdue child to be sent.
-    fn timeout_signal(&self, ruby: &Ruby, pid: Pid) -> i32 {
-        let number = self.server.call(ruby, "timeout_signal_for", (pid,)).and_then(i32::try_convert);
-        number.unwrap_or_else(|error| {
-            self.server.log_error(ruby, "timeout_signal error", &error);
-            libc::SIGKILL
-        })
-    }
-
-    /// Runs the hook for a child that is about to be killed.
-    fn tell_hard_timeout(&self, ruby: &Ruby, child: &Child) -> Result<(), Error> {
-        let Child { slot, token, kind, generation, pid, .. } = *child;
-        let object = WorkerObject::living(self.scoreboard, slot, token, kind, generation, pid.unwrap_or(0));
-        let object = ruby.obj_wrap(object);
-        self.server.hook_or_log(ruby, "after_worker_hard_timeout", (object,), "after_worker_hard_timeout error")
-    }
-
-    /// Runs the hook for a child that was reaped.
-    fn tell_departure(&self, ruby: &Ruby, child: &Child, status: Option<Value>) -> Result<(), Error> {
-        let Some(status) = status else { return Ok(()) };
-        let requests = self.scoreboard.line(child.slot).requests();
-        let object = WorkerObject::departed(self.scoreboard, child, requests);
-        let object = ruby.obj_wrap(object);
-        self.server.hook_or_log(ruby, "after_worker_exit", (object, status), "monitor loop error")
-    }
-}
-
-/// Turns an `exit` in a hook of the monitor into an orderly end.
-fn heed_exit(ruby: &Ruby, called: Result<(), Error>, events: &mut VecDeque<Event>) -> Result<(), Error> {
-    match called {
-        Err(error) if error.is_kind_of(ruby.exception_system_exit()) => {
-            events.push_back(Event::ExitAsked(exit_status(&error)));
-            Ok(())
-        }
-        other => other,
     }
 }
 
