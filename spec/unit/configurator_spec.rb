@@ -126,13 +126,31 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
       expect(config.instance_variable_get(:@seen)).to eq([[config, "pitchfork.conf.rb", 2, true]])
     end
 
-    it "resolves constants of the namespace, then of the top level" do
-      stub_const("PitchforkRs::OfTheNamespace", :namespace)
+    it "resolves the names that files use, then those of the top level" do
       stub_const("OfTheTopLevel", :top_level)
-      config = configure("@seen = [Configurator, RACKUP, DEFAULTS, OfTheNamespace, OfTheTopLevel, Logger]")
+      config = configure("@seen = [Configurator, RACKUP, DEFAULTS, ReforkCondition, OfTheTopLevel, Logger]")
       expect(config.instance_variable_get(:@seen)).to eq(
-        [described_class, described_class::RACKUP, described_class::DEFAULTS, :namespace, :top_level, Logger]
+        [described_class, described_class::RACKUP, described_class::DEFAULTS, PitchforkRs::ReforkCondition, :top_level,
+         Logger]
       )
+    end
+
+    it "leaves all other constants to the application, in hooks and classes as well" do
+      %w[Environment Log Command Stream].each { |name| stub_const(name, name) }
+      config = configure(<<~RUBY)
+        class Mine
+          def seen = [Log, RACKUP, ReforkCondition]
+        end
+        before_fork { |seen| seen.push(Environment, Command, Stream, *Mine.new.seen) }
+      RUBY
+      config[:before_fork].call(seen = [])
+      expect(seen).to eq(["Environment", "Command", "Stream", "Log", described_class::RACKUP,
+                          PitchforkRs::ReforkCondition])
+    end
+
+    it "has its local variables to itself" do
+      config = configure("def source = 2\n@seen = local_variables\nworker_processes source")
+      expect([config[:worker_processes], config.instance_variable_get(:@seen) - [:configurator]]).to eq([2, []])
     end
 
     it "resolves those constants in the methods and blocks it defines" do

@@ -8,6 +8,11 @@ module PitchforkRs
     # Evaluates the configuration file, and turns whatever goes wrong in it into a line that names the place.
     # @api private
     class ConfigFile
+      NAMES = %i[BootFailure ClientShutdown Configurator ForkFailure HttpParser HttpParserError HttpServer Info MemInfo
+                 REFORKING_AVAILABLE ReforkCondition VERSION Worker].freeze
+      OWN_NAMES = %i[DEFAULTS DEFAULT_FILE RACKUP].freeze
+      private_constant :NAMES, :OWN_NAMES
+
       # @param path [String]
       # @param verifier [SettingVerifier]
       def initialize(path, verifier)
@@ -15,16 +20,17 @@ module PitchforkRs
         @verifier = verifier
       end
 
-      # Constants in the file resolve as in the body of this class: in `Configurator`, in `PitchforkRs`, then at the top
-      # level. So every constant of this namespace that a configuration could mean otherwise would hide the user's own:
-      # keep the names of internal ones unlikely.
+      # Constants in the file resolve in {FileScope}, and outside of its own classes in `Configurator` as well, before
+      # they do at the top level: keep the names of internal ones there unlikely.
       #
       # @param configurator [Configurator] the file's self
       # @raise [ConfigurationError] if the file cannot be read, or raises; `cause` is the original exception
       def evaluate(configurator)
         source = read
+        FileScope.offer(PitchforkRs, NAMES)
+        FileScope.offer(Configurator, OWN_NAMES)
         begin
-          configurator.instance_eval(source, @path, 1)
+          FileScope.evaluate(configurator, source, @path, 1)
         rescue ConfigurationError
           raise
         rescue StandardError, ScriptError => e
