@@ -1,5 +1,12 @@
 # frozen_string_literal: true
 
+# Configurations and applications of Pitchfork's users find these loaded, and many name `Etc` or `FileUtils` without
+# asking for them.
+require "etc"
+require "io/wait"
+require "stringio"
+require "tempfile"
+
 require "rack"
 require "socket"
 require_relative "pitchfork_rs/version"

@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
+require "open3"
 require "pitchfork_rs"
 require "rbconfig"
+require "support/surroundings"
 
 RSpec.describe PitchforkRs do
   it "has the names that applications use" do
@@ -18,6 +20,13 @@ RSpec.describe PitchforkRs do
     library = File.expand_path("../../lib", __dir__)
     code = 'require "pitchfork-rs"; print PitchforkRs::VERSION'
     expect(IO.popen([RbConfig.ruby, "-I#{library}", "-e", code], &:read)).to eq(described_class::VERSION)
+  end
+
+  it "has loaded what its users' files take for granted" do
+    library = File.expand_path("../../lib", __dir__)
+    code = 'require "pitchfork_rs"; p Etc.nprocessors, FileUtils, Dir.tmpdir, Tempfile, StringIO, IO.new(0).wait(0)'
+    out, err, status = Open3.capture3(Surroundings::ENVIRONMENT, RbConfig.ruby, "-I#{library}", "-e", code)
+    expect([err, status.exitstatus, out.lines.size]).to eq(["", 0, 6])
   end
 
   it "tells the time of a clock that is never set" do
