@@ -57,4 +57,16 @@ RSpec.describe "the hard timeout", :server do
     server.wait_for_another_worker(pid)
     expect(server.log).to match(/timeout_signal error: .*NONSENSE/).and match(/pid=#{pid} reaped \(.*SIGKILL/)
   end
+
+  it "takes the operator's signal by whatever name or number Process.kill does" do
+    server = start(workers: 4, config: <<~CONFIG)
+      timeout 3, cleanup: 2
+      signals = [:SIGKILL, "KILL", "SIGKILL", 9]
+      timeout_signal { |_| signals.shift }
+    CONFIG
+    pids = server.workers.map(&:pid)
+    pids.each { |pid| server.signal(:STOP, to: pid) }
+    pids.each { |pid| server.wait_for_log(/pid=#{pid} reaped \(.*SIGKILL/) }
+    expect(server.log).not_to include("timeout_signal error")
+  end
 end

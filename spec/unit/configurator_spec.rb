@@ -557,6 +557,13 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
     end
   end
 
+  describe "timeout_signal" do
+    it "takes a name with and without SIG" do
+      expect(%i[ABRT SIGABRT].map { |name| configure("timeout_signal :#{name}")[:timeout_signal] })
+        .to eq(%i[ABRT SIGABRT])
+    end
+  end
+
   describe "listen" do
     {
       "8081" => "0.0.0.0:8081", "'8081'" => "0.0.0.0:8081", "'127.0.0.1:80'" => "127.0.0.1:80",

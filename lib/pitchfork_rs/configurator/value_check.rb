@@ -64,7 +64,8 @@ module PitchforkRs
         def signal
           by_pid = hook(:pid)
           new("the name of a signal, such as :KILL, or #{by_pid.wanted}", nil_resets: true) do |value|
-            by_pid.accept?(value) || (value.is_a?(Symbol) && value != :EXIT && Signal.list.key?(value.name))
+            by_pid.accept?(value) ||
+              (value.is_a?(Symbol) && value != :EXIT && Signal.list.key?(value.name.delete_prefix("SIG")))
           end
         end
 

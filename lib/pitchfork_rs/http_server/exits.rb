@@ -21,7 +21,8 @@ module PitchforkRs
       def timeout_signal_for(pid)
         signal = config[:timeout_signal]
         signal = signal.call(pid) unless signal.is_a?(Symbol)
-        Signal.list.fetch(signal.to_s)
+        # As Process.kill takes it.
+        signal.is_a?(Integer) ? signal : Signal.list.fetch(signal.to_s.delete_prefix("SIG"))
       end
 
       # Once, though the exit of the hook itself may come here again.
