@@ -198,7 +198,8 @@ module PitchforkRs
     # @return [String] its message, with the place of the listener that it is about
     # @api private
     def locate_bind_error(error)
-      address, = listeners.find { |candidate, _| error.message.end_with?("(#{candidate})") }
+      # After the address there may be what is wrong with its file.
+      address, = listeners.find { |name, _| error.message.match?(/\(#{Regexp.escape(name)}(?:, [^()]*)?\)\z/) }
       [address && place_of_listener(address), "listen", error.message].compact.join(": ")
     end
 

@@ -64,9 +64,8 @@ RSpec.describe "the hard timeout", :server do
       signals = [:SIGKILL, "KILL", "SIGKILL", 9]
       timeout_signal { |_| signals.shift }
     CONFIG
-    pids = server.workers.map(&:pid)
-    pids.each { |pid| server.signal(:STOP, to: pid) }
-    pids.each { |pid| server.wait_for_log(/pid=#{pid} reaped \(.*SIGKILL/) }
+    server.workers.each { |worker| server.signal(:STOP, to: worker.pid) }
+    server.wait_for_log(/reaped \(.*SIGKILL/, count: 4)
     expect(server.log).not_to include("timeout_signal error")
   end
 end

@@ -94,6 +94,8 @@ module Mistakes
          "c.rb:2: listen: backlog: got 0 (Integer), wanted an Integer of at least 1"
   config "a number for options", "listen 80, 5",
          "c.rb:2: listen: got 5 (Integer), wanted options such as backlog: value"
+  config "a file in a socket's place", "File.write('s', ''); listen 'unix:s'",
+         /\Ac\.rb:2: listen: Socket operation on non-socket - bind\(.*s, which is a file but no socket\)\z/
   config "a directory that is not there for a socket", "listen '/no/such/dir/x.sock'",
          "c.rb:2: listen: No such file or directory - bind(/no/such/dir/x.sock)"
 
@@ -153,6 +155,8 @@ module Mistakes
          "c.rb:2: IOError: no luck"
   config "a constant there is not", "Metrics.connect",
          "c.rb:2: NameError: uninitialized constant Metrics"
+  config "a name of Unicorn's", "Unicorn::HttpServer.class_eval { }",
+         "c.rb:2: NameError: uninitialized constant Unicorn; here it is Pitchfork"
   config "a library there is not", "require 'no/such/library'",
          "c.rb:2: LoadError: cannot load such file -- no/such/library"
   config "a method nil has not", "nil.upcase",

@@ -84,9 +84,10 @@ module PitchforkRs
 
       # The message of a missing constant names our namespace, where the user never meant it to be.
       def summary(error)
-        return "uninitialized constant #{error.name}" if error.instance_of?(NameError) && error.name =~ /\A[[:upper:]]/
+        missing = error.name if error.instance_of?(NameError) && error.name =~ /\A[[:upper:]]/
+        return error.message.lines.first.to_s.chomp unless missing
 
-        error.message.lines.first.to_s.chomp
+        "uninitialized constant #{missing}#{"; here it is Pitchfork" if missing == :Unicorn}"
       end
     end
   end
