@@ -39,6 +39,19 @@ RSpec.describe "a mistake", :in_tmpdir do
     end
   end
 
+  it "gets its line also where the path has letters that the locale has not" do
+    Dir.mkdir("ordn\u00E9")
+    lines = ["foo =", "raise '\u00E9'", "bogus 1"].map do |source|
+      File.write("ordn\u00E9/c.rb", source)
+      command = [RbConfig.ruby, "-I#{root}/lib", "#{root}/exe/pitchfork-rs", "-c", File.expand_path("ordn\u00E9/c.rb")]
+      _, err, status = Open3.capture3(Surroundings::ENVIRONMENT.merge("LC_ALL" => "C"), *command)
+      [status.exitstatus, *err.force_encoding("UTF-8").lines]
+    end
+    expect(lines).to match([[1, %r{/ordn\u00E9/c\.rb:1: syntax error}],
+                            [1, %r{/ordn\u00E9/c\.rb:1: RuntimeError: \u00E9$}],
+                            [1, %r{/ordn\u00E9/c\.rb:1: unknown directive "bogus"$}]])
+  end
+
   it "is looked for in at least forty ways, each of them once" do
     seen = Mistakes.all.map { |mistake| [mistake.config, mistake.ru, mistake.arguments, mistake.env] }
     expect([seen.uniq.size, seen.size]).to match([be >= 40, seen.uniq.size])

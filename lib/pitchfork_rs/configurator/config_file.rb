@@ -48,7 +48,7 @@ module PitchforkRs
       end
 
       def report(error, configurator)
-        if error.is_a?(SyntaxError) && error.message.start_with?("#{@path}:")
+        if error.is_a?(SyntaxError) && error.message.b.start_with?("#{@path}:".b)
           @verifier.complain(syntax_summary(error.message), at: nil)
         elsif directive_missing?(error, configurator)
           @verifier.unknown_directive(error.name, at: place(error))

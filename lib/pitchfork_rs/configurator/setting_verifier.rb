@@ -95,7 +95,9 @@ module PitchforkRs
 
       # @raise [ConfigurationError] always; the exception being rescued becomes its cause
       def complain(message, at: place)
-        raise ConfigurationError, [at, message].compact.join(": ").gsub(/\s*\n\s*/, " ")
+        # As bytes: in the locale C a path has no encoding that would go with another text's.
+        line = [at, message].compact.map(&:b).join(": ").force_encoding(Encoding::UTF_8).scrub
+        raise ConfigurationError, line.gsub(/\s*\n\s*/, " ")
       end
 
       # @return [String, nil] where the setting being made is written
