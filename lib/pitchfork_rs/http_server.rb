@@ -106,6 +106,8 @@ module PitchforkRs
 
     def refork_condition = config[:refork_condition]
 
+    def request_hook? = !config[:after_request_complete].nil?
+
     def reopen_logs = @log_files.reopen
 
     def enter_role(process)

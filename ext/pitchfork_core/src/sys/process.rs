@@ -1,6 +1,8 @@
 //! What a process can ask the kernel about itself and its relatives.
 
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -100,6 +102,23 @@ fn is_zombie(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name before it, in brackets, may hold anything.
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+}
+
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// How many forks lie between this process and the one that asked first; more than that is none of the number's
+/// business. So a process can find out that it is not the one it was without a system call.
+pub fn forks() -> u32 {
+    extern "C" fn count() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+    }
+    static COUNTING: Once = Once::new();
+    // SAFETY: pthread_atfork is given one function, which lives as long as the program and does nothing that a process
+    // may not do right after a fork. If there is no memory for it, forks are not noticed.
+    COUNTING.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(count));
+    });
+    FORKS.load(Ordering::Relaxed)
 }
 
 /// Ends this process at once: no `at_exit`, no finalizers, no buffers written.

@@ -81,6 +81,8 @@ pub struct Child {
     pub post: Post,
     /// The object that hooks get for it.
     pub object: BoxValue<Value>,
+    /// How many forks lay behind this process then.
+    forks: u32,
 }
 
 impl Child {
@@ -107,7 +109,7 @@ impl Child {
         let object = WorkerObject::living(house.scoreboard, post.slot, post.token, post.kind, post.generation, pid);
         let object = BoxValue::new(ruby.obj_wrap(object).as_value());
         server.call(ruby, "enter_role", (*object,))?;
-        let child = Self { house, post, object };
+        let child = Self { house, post, object, forks: process::forks() };
         child.title(ruby, format_args!("init"));
         Ok(child.report(ruby, Report::Registered { pid })?.then_some(child))
     }
@@ -120,7 +122,7 @@ impl Child {
     /// Whether this is the process that took up the post, and not a copy of it: an application may fork, and return in
     /// both processes.
     pub fn is_itself(&self) -> bool {
-        self.line().pid() == std::process::id().cast_signed()
+        self.forks == process::forks()
     }
 
     /// Whether the monitor still counts on this process.

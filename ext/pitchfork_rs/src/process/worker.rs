@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use magnus::typed_data::Obj;
 use magnus::value::ReprValue;
-use magnus::{Class, Error, RHash, Ruby, Value};
+use magnus::{Class, Error, RHash, RString, Ruby, Value};
 use pitchfork_core::children::{Kind, Millis};
 use pitchfork_core::error::Error as CoreError;
 use pitchfork_core::listen::Listener;
@@ -24,6 +24,7 @@ use crate::rack::body::Body;
 use crate::rack::call;
 use crate::rack::connection::Connection;
 use crate::rack::handler::{Handler, Served};
+use crate::rack::keys;
 use crate::ruby_api::request_timeout::RequestTimeout;
 use crate::vm::gvl;
 
@@ -109,6 +110,8 @@ struct Serving {
     seats: Seats,
     /// Lives in the handler's template.
     timeout: Obj<RequestTimeout>,
+    /// Whether there is anything to run after each request. Finding that out takes longer than many a request.
+    has_request_hook: bool,
     condition: Option<Value>,
     promoting: bool,
 }
@@ -125,7 +128,8 @@ impl Serving {
         // Kept alive by the configuration.
         let condition: Value = child.house.server.call(ruby, "refork_condition", ())?;
         let condition = (!condition.is_nil()).then_some(condition);
-        Ok(Self { child, handler, seats, timeout, condition, promoting: false })
+        let has_request_hook = child.house.server.call(ruby, "request_hook?", ())?.to_bool();
+        Ok(Self { child, handler, seats, timeout, has_request_hook, condition, promoting: false })
     }
 
     fn serve(&mut self, ruby: &Ruby) -> Result<Turn, Error> {
@@ -198,7 +202,8 @@ impl Serving {
         let requests = child.line().requests();
         let timeout = self.timeout;
         let mut begin = |ruby: &Ruby, env: RHash, path: &str| {
-            let id: Option<String> = env.get("HTTP_X_REQUEST_ID").and_then(|id| id.funcall("to_s", ()).ok());
+            let id = env.get(ruby.get_inner(&keys::REQUEST_ID)).and_then(RString::from_value);
+            let id = id.and_then(|id| id.to_string().ok());
             let id = id.map(|id| format!(", request_id: {id}")).unwrap_or_default();
             child.title(ruby, format_args!("requests: {requests}, processing: {path}{id}"));
             timeout.set_env(Some(env));
@@ -228,7 +233,9 @@ impl Serving {
     fn after_request(&mut self, ruby: &Ruby, env: RHash) -> Result<(), Error> {
         let server = self.child.house.server;
         let worker = *self.child.object;
-        server.hook_or_log(ruby, "after_request_complete", (worker, env), "listen loop error")?;
+        if self.has_request_hook {
+            server.hook_or_log(ruby, "after_request_complete", (worker, env), "listen loop error")?;
+        }
         if let Some(condition) = self.condition {
             match self.ask_condition(ruby, condition) {
                 Err(error) if call::is_application_error(ruby, &error) => {

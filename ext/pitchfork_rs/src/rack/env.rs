@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use magnus::value::ReprValue;
 use magnus::{Error, RHash, Ruby, Value};
 use pitchfork_core::http::{EnvScratch, Form, Framing, Head, Version};
 
 use super::keys;
+use crate::vm::hash::Filling;
 use crate::vm::string;
 
 /// What an environment is made from.
@@ -34,27 +34,32 @@ pub fn build(
     scratch: &mut EnvScratch,
 ) -> Result<RHash, Error> {
     let Request { head, bytes, .. } = request;
-    let env: RHash = template.funcall("dup", ())?;
+    let mut env = Filling::copy_of(template)?;
     let method = head.method(bytes);
     if method == "GET" {
-        env.aset(ruby.get_inner(&keys::REQUEST_METHOD), ruby.get_inner(&keys::GET))?;
+        env.set(ruby.get_inner(&keys::REQUEST_METHOD), ruby.get_inner(&keys::GET))?;
     } else {
-        env.aset(ruby.get_inner(&keys::REQUEST_METHOD), string::rack(ruby, method.as_bytes()))?;
+        env.set(ruby.get_inner(&keys::REQUEST_METHOD), string::rack(ruby, method.as_bytes()))?;
     }
-    set_target(ruby, env, request, asterisk)?;
+    set_target(ruby, &mut env, request, asterisk)?;
     let version = ruby.get_inner(match head.version() {
         Version::Http10 => &keys::HTTP_1_0,
         Version::Http11 => &keys::HTTP_1_1,
     });
-    env.aset(ruby.get_inner(&keys::SERVER_PROTOCOL), version)?;
-    env.aset(ruby.get_inner(&keys::HTTP_VERSION), version)?;
+    env.set(ruby.get_inner(&keys::SERVER_PROTOCOL), version)?;
+    env.set(ruby.get_inner(&keys::HTTP_VERSION), version)?;
 
+    // The application gets the decoded body and its length; the coding is gone.
+    let decoded = head.framing() == Framing::Chunked && request.length.is_some();
     let mut https = false;
     let mut failed = None;
     head.for_each_env_field(bytes, scratch, |_, key, value| {
         https |= (key == b"HTTP_X_FORWARDED_PROTO" && first_element(value).eq_ignore_ascii_case(b"https"))
             || (key == b"HTTP_X_FORWARDED_SSL" && value.eq_ignore_ascii_case(b"on"));
-        if let Err(error) = env.aset(keys::field(ruby, key), string::rack(ruby, value)) {
+        if decoded && key == b"HTTP_TRANSFER_ENCODING" {
+            return;
+        }
+        if let Err(error) = env.set(keys::field(ruby, key), string::rack(ruby, value)) {
             failed = Some(error);
         }
     });
@@ -62,58 +67,54 @@ pub fn build(
         return Err(error);
     }
 
-    set_server(ruby, env, request, https)?;
-    set_body(ruby, env, request, input)?;
+    set_server(ruby, &mut env, request, https)?;
+    set_body(ruby, &mut env, request, input)?;
     let peer = match request.peer {
         Some(peer) => string::rack(ruby, peer.to_string().as_bytes()),
         None => ruby.get_inner(&keys::LOOPBACK),
     };
-    env.aset(ruby.get_inner(&keys::REMOTE_ADDR), peer)?;
-    Ok(env)
+    env.set(ruby.get_inner(&keys::REMOTE_ADDR), peer)?;
+    env.finish()
 }
 
-fn set_target(ruby: &Ruby, env: RHash, request: Request<'_>, asterisk: bool) -> Result<(), Error> {
+fn set_target(ruby: &Ruby, env: &mut Filling, request: Request<'_>, asterisk: bool) -> Result<(), Error> {
     let Request { head, bytes, .. } = request;
     let path = string::rack(ruby, head.path(bytes).as_bytes());
     if head.form() != Form::Asterisk || asterisk {
-        env.aset(ruby.get_inner(&keys::PATH_INFO), path)?;
+        env.set(ruby.get_inner(&keys::PATH_INFO), path)?;
     }
-    env.aset(ruby.get_inner(&keys::REQUEST_PATH), path)?;
+    env.set(ruby.get_inner(&keys::REQUEST_PATH), path)?;
     let uri = head.request_uri(bytes);
     let uri = if uri == head.path(bytes) { path } else { string::rack(ruby, uri.as_bytes()) };
-    env.aset(ruby.get_inner(&keys::REQUEST_URI), uri)?;
+    env.set(ruby.get_inner(&keys::REQUEST_URI), uri)?;
     let query = match head.query(bytes) {
         "" => ruby.get_inner(&keys::EMPTY),
         query => string::rack(ruby, query.as_bytes()),
     };
-    env.aset(ruby.get_inner(&keys::QUERY_STRING), query)
+    env.set(ruby.get_inner(&keys::QUERY_STRING), query)
 }
 
-fn set_server(ruby: &Ruby, env: RHash, request: Request<'_>, https: bool) -> Result<(), Error> {
+fn set_server(ruby: &Ruby, env: &mut Filling, request: Request<'_>, https: bool) -> Result<(), Error> {
     if https {
-        env.aset(ruby.get_inner(&keys::URL_SCHEME), ruby.get_inner(&keys::HTTPS))?;
+        env.set(ruby.get_inner(&keys::URL_SCHEME), ruby.get_inner(&keys::HTTPS))?;
     }
     let authority = request.head.authority(request.bytes);
-    env.aset(ruby.get_inner(&keys::SERVER_NAME), string::rack(ruby, authority.name.as_bytes()))?;
+    env.set(ruby.get_inner(&keys::SERVER_NAME), string::rack(ruby, authority.name.as_bytes()))?;
     let port = match authority.port {
         Some(port) if !port.is_empty() => string::rack(ruby, port.as_bytes()),
         _ if https => ruby.get_inner(&keys::PORT_443),
         _ => ruby.get_inner(&keys::PORT_80),
     };
-    env.aset(ruby.get_inner(&keys::SERVER_PORT), port)
+    env.set(ruby.get_inner(&keys::SERVER_PORT), port)
 }
 
-fn set_body(ruby: &Ruby, env: RHash, request: Request<'_>, input: Value) -> Result<(), Error> {
-    env.aset(ruby.get_inner(&keys::INPUT), input)?;
+fn set_body(ruby: &Ruby, env: &mut Filling, request: Request<'_>, input: Value) -> Result<(), Error> {
+    env.set(ruby.get_inner(&keys::INPUT), input)?;
     if let Some(length) = request.length {
-        env.aset(ruby.get_inner(&keys::CONTENT_LENGTH), string::rack(ruby, length.to_string().as_bytes()))?;
-    }
-    if request.head.framing() == Framing::Chunked && request.length.is_some() {
-        // The application gets the decoded body and its length; the coding is gone.
-        env.delete::<_, Value>(keys::field(ruby, b"HTTP_TRANSFER_ENCODING"))?;
+        env.set(ruby.get_inner(&keys::CONTENT_LENGTH), string::rack(ruby, length.to_string().as_bytes()))?;
     }
     if let Some(kind) = request.head.content_type(request.bytes) {
-        env.aset(ruby.get_inner(&keys::CONTENT_TYPE), string::rack(ruby, &kind))?;
+        env.set(ruby.get_inner(&keys::CONTENT_TYPE), string::rack(ruby, &kind))?;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ use super::sender::Sender;
 use super::settings::Settings;
 use crate::ruby_api::early_hints::{EarlyHints, EarlyHintsEnd};
 use crate::ruby_api::hijack::Hijack;
+use crate::vm::hash::Filling;
 
 /// A request that is before the application.
 pub struct Exchange<'e> {
@@ -72,11 +73,13 @@ impl Exchange<'_> {
     pub fn run(&mut self, ruby: &Ruby, app: Value, memory: &mut Vec<u8>) -> Result<Ended, Error> {
         let claim = Claim::new(Arc::clone(&self.connection.socket), self.leftover);
         let hijack = ruby.obj_wrap(Hijack::new(Arc::clone(&claim), self.env));
-        self.env.aset("rack.hijack", hijack)?;
-        self.env.aset("pitchfork.socket", hijack)?;
+        let mut env = Filling::of(self.env);
+        env.set(ruby.get_inner(&keys::HIJACK), hijack)?;
+        env.set(ruby.get_inner(&keys::SOCKET), hijack)?;
         let callbacks = ruby.ary_new();
-        self.env.aset("rack.response_finished", callbacks)?;
-        self.env.aset("rack.after_reply", callbacks)?;
+        env.set(ruby.get_inner(&keys::RESPONSE_FINISHED), callbacks)?;
+        env.set(ruby.get_inner(&keys::AFTER_REPLY), callbacks)?;
+        env.finish()?;
         let hints = self.offer_early_hints(ruby)?;
 
         let mut pending = std::mem::take(memory);

@@ -5,6 +5,7 @@ pub mod compatibility;
 pub mod exit;
 pub mod fork;
 pub mod gvl;
+pub mod hash;
 pub mod io;
 pub mod string;
 pub mod title;
