@@ -31,6 +31,8 @@ module PitchforkRs
     #   the configuration is wrong
     # @raise [SystemExit] after the help or the version was shown
     def run
+      # Logs go there too, and neither may they wait in a buffer until a worker ends, nor be lost when it is killed.
+      $stdout.sync = $stderr.sync = true
       ENV["RACK_ENV"] ||= "development"
       loader = AppLoader.new(parse_arguments)
       seen = parse_options_line(loader)

@@ -22,6 +22,7 @@ module PitchforkRs
     # @raise [SystemExit] with status 1, after a line on standard error, if an option or the configuration is wrong or
     #   an address cannot be bound; with the server's status, if it could not go on
     def run(app, hash = nil, **options)
+      $stdout.sync = $stderr.sync = true # as the command does
       config = Options.new({ **hash.to_h, **options }).configure
       server = HttpServer.new(app, config)
       yield server if block_given?

@@ -40,6 +40,14 @@ RSpec.describe "log files", :server do
     end
   end
 
+  it "get what goes to standard output at once, in all processes" do
+    server = start("puts 'loading'\n#{talking}", config: "logger Logger.new($stdout)\nputs 'reading'", ready: false)
+    server.wait_for_log(/worker=0 gen=0 pid=\d+ ready/)
+    server.get("/it")
+    server.wait_for_log(%r{^out /it$})
+    expect(server.log).to include("reading", "loading", "monitor process ready", "app /it")
+  end
+
   it "are what standard output and standard error go to, and HUP reopens them in all processes" do
     server = start(talking, workers: 2, ready: false, config: "stdout_path 'out.log'\nstderr_path 'err.log'")
     wait_until("listening") { server.read("err.log").include?("listening on addr=") }

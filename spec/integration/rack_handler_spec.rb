@@ -156,6 +156,12 @@ RSpec.describe "the Rack handler", :server do
     end
   end
 
+  it "has what goes to standard output written at once" do
+    server = handled({ Host: "127.0.0.1", Port: "0" }.inspect, config: "logger Logger.new($stdout)", ready: false)
+    server.wait_for_log(/worker=0 gen=0 pid=\d+ ready/)
+    expect(server.log).to include("monitor process ready")
+  end
+
   it "gives the server to the caller's block, and returns when the server has stopped" do
     server = handled("{ Host: '127.0.0.1', Port: 0 }")
     server.stop
