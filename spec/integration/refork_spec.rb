@@ -121,6 +121,14 @@ RSpec.describe "a refork", :server do
       expect(server.mold.generation).to eq(0)
     end
 
+    it "does not happen when it is the application that is not, as soon as it is loaded" do
+      server = start("Pitchfork::Info.no_longer_fork_safe!\n#{rackup}", config: "refork_after [1]")
+      expect(Array.new(2) { server.get.body }).to all(end_with("false"))
+      server.signal(:USR2)
+      server.wait_for_log(/worker=0 gen=0 pid=\d+ is no longer fork safe, can't refork/)
+      expect(server.log).not_to include("gen=1")
+    end
+
     it "is not asked for by them" do
       server = start(rackup, config: "refork_after [2]")
       Array.new(4) { server.get("/unsafe") }

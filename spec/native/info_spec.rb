@@ -12,9 +12,13 @@ RSpec.describe PitchforkRs::Info, :in_process, :gc_stress do
       expect(stressed { described_class.shutting_down? }).to be(false)
     end
 
-    it "takes a promise not to fork for nothing" do
-      stressed { described_class.no_longer_fork_safe! }
-      expect(stressed { described_class.fork_safe? }).to be(true)
+    it "remembers that this process is not to be forked" do
+      child = fork do
+        before = described_class.fork_safe?
+        stressed { described_class.no_longer_fork_safe! }
+        exit!(before && !described_class.fork_safe? ? 0 : 1)
+      end
+      expect(Process.wait2(child).last).to be_success
     end
   end
 

@@ -1,7 +1,7 @@
 //! `PitchforkRs::Info`: what an application may ask about its server, and tell it.
 
-use std::sync::PoisonError;
-use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 use magnus::prelude::*;
 use magnus::{Error, RModule, Ruby, function};
@@ -11,8 +11,15 @@ use pitchfork_core::sys::clock;
 /// The server this process belongs to, and its own line once it is a child.
 static PLACE: RwLock<Option<(Scoreboard, Option<&'static Line>)>> = RwLock::new(None);
 
+/// Whether this process, or one that it descends from, has called itself unsafe to fork. What a mold has loaded or
+/// opened its workers have, too.
+static UNSAFE_TO_FORK: AtomicBool = AtomicBool::new(false);
+
 /// Notes the server that this process belongs to.
 pub fn enter(scoreboard: Scoreboard, line: Option<&'static Line>) {
+    if let Some(line) = line.filter(|_| UNSAFE_TO_FORK.load(Ordering::Relaxed)) {
+        line.set_unsafe_to_fork();
+    }
     *PLACE.write().unwrap_or_else(PoisonError::into_inner) = Some((scoreboard, line));
 }
 
@@ -37,10 +44,11 @@ fn is_shutting_down() -> bool {
 }
 
 fn is_fork_safe() -> bool {
-    line().is_none_or(|line| !line.is_unsafe_to_fork())
+    !UNSAFE_TO_FORK.load(Ordering::Relaxed)
 }
 
 fn no_longer_fork_safe() {
+    UNSAFE_TO_FORK.store(true, Ordering::Relaxed);
     if let Some(line) = line() {
         line.set_unsafe_to_fork();
     }
