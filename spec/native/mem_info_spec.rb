@@ -43,7 +43,12 @@ RSpec.describe PitchforkRs::MemInfo, :in_process, :gc_stress do
     expect { stressed { described_class.new(child) } }.to raise_error(SystemCallError, /#{child}/)
   end
 
+  it "takes a pid as text, as it stands in /proc" do
+    expect(stressed { described_class.new(Process.pid.to_s) }.rss).to be_within(own.rss / 2).of(own.rss)
+  end
+
   it "refuses what is no pid" do
-    expect { stressed { described_class.new("1") } }.to raise_error(TypeError)
+    expect { stressed { described_class.new(nil) } }.to raise_error(TypeError)
+    expect { stressed { described_class.new("one") } }.to raise_error(ArgumentError, 'got "one", wanted the pid of a process')
   end
 end

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use magnus::prelude::*;
-use magnus::{Error, RModule, Ruby, function, method};
+use magnus::{Error, RModule, RString, Ruby, TryConvert, Value, function, method};
 use pitchfork_core::children::Pid;
 use pitchfork_core::sys::memory::Memory;
 
@@ -17,7 +17,9 @@ pub struct MemInfo {
 }
 
 impl MemInfo {
-    fn new(ruby: &Ruby, pid: Pid) -> Result<Self, Error> {
+    /// `new(pid)`: of an Integer, or of a String such as the names in `/proc` and what `pgrep` prints.
+    fn new(ruby: &Ruby, pid: Value) -> Result<Self, Error> {
+        let pid = pid_from(ruby, pid)?;
         let memory = Memory::of(pid).map_err(|error| raise(ruby, &error))?;
         Ok(Self { pid, memory: Cell::new(memory) })
     }
@@ -48,6 +50,13 @@ impl MemInfo {
         rb_self.memory.set(Memory::of(rb_self.pid).map_err(|error| raise(ruby, &error))?);
         Ok(rb_self)
     }
+}
+
+fn pid_from(ruby: &Ruby, pid: Value) -> Result<Pid, Error> {
+    let Some(text) = RString::from_value(pid) else { return Pid::try_convert(pid) };
+    text.to_string()?.parse().map_err(|_| {
+        Error::new(ruby.exception_arg_error(), format!("got {}, wanted the pid of a process", text.inspect()))
+    })
 }
 
 /// Defines the class.
