@@ -49,6 +49,7 @@ RSpec.describe PitchforkRs::MemInfo, :in_process, :gc_stress do
 
   it "refuses what is no pid" do
     expect { stressed { described_class.new(nil) } }.to raise_error(TypeError)
-    expect { stressed { described_class.new("one") } }.to raise_error(ArgumentError, 'got "one", wanted the pid of a process')
+    refused = 'got "one", wanted the pid of a process'
+    expect { stressed { described_class.new("one") } }.to raise_error(ArgumentError, refused)
   end
 end
