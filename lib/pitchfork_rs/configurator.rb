@@ -200,7 +200,9 @@ module PitchforkRs
     def locate_bind_error(error)
       # After the address there may be what is wrong with its file.
       address, = listeners.find { |name, _| error.message.match?(/\(#{Regexp.escape(name)}(?:, [^()]*)?\)\z/) }
-      [address && place_of_listener(address), "listen", error.message].compact.join(": ")
+      missing = File.dirname(address) if error.is_a?(Errno::ENOENT) && address&.start_with?("/")
+      [address && place_of_listener(address), "listen", error.message, missing && "make the directory #{missing} first"]
+        .compact.join(": ")
     end
 
     # @return [Array<(Symbol, Object, String)>] name and value of each setting there is, and where it was made: a line,

@@ -61,6 +61,14 @@ RSpec.describe "an address that is in use", :server do
     end
   end
 
+  it "is not the only trouble: a socket's directory that is missing is named, and what to do" do
+    server = start(ready: false, listen: ["unix:tmp/sockets/app.sock"])
+    expect(server.wait_for_end.exitstatus).to eq(1)
+    path = server.path("tmp/sockets/app.sock")
+    expect(server.messages).to eq(["pitchfork-rs: config.rb:2: listen: No such file or directory - bind(#{path}): " \
+                                   "make the directory #{File.dirname(path)} first"])
+  end
+
   it "fails an embedding program's start, which has everything as before then" do
     File.write("program.rb", <<~RUBY)
       require "pitchfork_rs"

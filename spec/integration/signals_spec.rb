@@ -27,6 +27,7 @@ RSpec.describe "signals", :server do
       server.signal(:TTOU)
       server.wait_for_workers(2)
       expect([server.workers.map(&:nr), server.get.body]).to eq([[0, 1], "2"])
+      expect(server.messages.grep(/received/).map { |line| line[/\d+/] }).to eq(%w[2 3 2])
     end
 
     it "HUP, USR1 and WINCH end nobody, and nor do they in the children" do

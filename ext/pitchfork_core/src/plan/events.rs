@@ -162,15 +162,22 @@ impl Turn<'_> {
             Signal::Int => self.shut_down_now(),
             Signal::Quit => self.shut_down("QUIT received"),
             Signal::Term => self.shut_down("TERM received"),
-            Signal::Usr2 if self.is_running() => self.state.refork_queued = true,
+            Signal::Usr2 if self.is_running() => {
+                self.log(Level::Info, "USR2 received, reforking".into());
+                self.state.refork_queued = true;
+            }
             Signal::Usr2 => self.log(Level::Error, "can't refork: the server is shutting down".into()),
-            Signal::Ttin if self.state.wanted < self.max_workers() => self.state.wanted += 1,
+            Signal::Ttin if self.state.wanted < self.max_workers() => {
+                self.state.wanted += 1;
+                self.log_wanted("TTIN");
+            }
             Signal::Ttin => {
                 let line = format!("can't add a worker: the scoreboard has room for {}", self.max_workers());
                 self.log(Level::Error, line);
             }
             Signal::Ttou => {
                 self.state.wanted = self.state.wanted.saturating_sub(1);
+                self.log_wanted("TTOU");
                 if let Some(candidate) = &mut self.state.candidate
                     && matches!(candidate.proof, Proof::Vacating(nr) if nr >= self.state.wanted)
                 {
@@ -178,6 +185,11 @@ impl Turn<'_> {
                 }
             }
         }
+    }
+
+    fn log_wanted(&mut self, signal: &str) {
+        let line = format!("{signal} received, worker_processes={}", self.state.wanted);
+        self.log(Level::Info, line);
     }
 
     /// Two lines a worker, so that its successor can be asked for while it is forgotten, and some for the others.

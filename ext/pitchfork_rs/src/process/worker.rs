@@ -292,13 +292,13 @@ impl Serving {
         let requests = self.child.line().requests();
         self.child.title(ruby, format_args!("requests: {requests}, spawning mold"));
         self.child.promise(settings.spawn_timeout + sibling::PATIENCE);
+        if by_condition {
+            let line = format!("{} refork condition met, promoting ourselves", self.child.name()?);
+            server.log(ruby, Level::Info, &line);
+        }
         server.hook_or_end(ruby, "before_fork", ())?;
         match fork_sibling(ruby, &self.child, &post.channel)? {
             Sibling::Child => return Ok(Some(post)),
-            Sibling::Forked if by_condition => {
-                let line = format!("{} refork condition met, promoting ourselves", self.child.name()?);
-                server.log(ruby, Level::Info, &line);
-            }
             Sibling::Forked => {}
             Sibling::NoRoom | Sibling::Broken => {
                 server.log(ruby, Level::Error, &format!("{} failed to spawn a mold", self.child.name()?));
