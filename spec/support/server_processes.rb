@@ -32,6 +32,8 @@ module ServerProcesses
     listeners = log.scan(/listening on addr=\S+ fd=(\d+)/).flatten.map(&:to_i)
     infos = Dir.children("/proc/#{pid}/fdinfo").map { |number| File.read("/proc/#{pid}/fdinfo/#{number}") }
     infos.flat_map { |info| info.scan(/^tfd:\s+(\d+)/).flatten.map(&:to_i) } & listeners
+  rescue Errno::ENOENT, Errno::ESRCH
+    [] # it has ended, or closed one of them, meanwhile
   end
 
   # Everything that was started in the server's directory, whoever its parent is by now.
