@@ -73,6 +73,8 @@ module PitchforkRs
 
     # The server calls the application's loader in the mold: the monitor never loads the application.
     def serve(loader, config)
+      # What the application says must neither come late nor be lost with a worker that is killed.
+      $stdout.sync = $stderr.sync = true
       HttpServer.new(-> { loader.call }, config).start(false).join
     end
 

@@ -23,6 +23,7 @@ module PitchforkRs
     #   an address cannot be bound; with the server's status, if it could not go on
     def run(app, hash = nil, **options)
       config = Options.new({ **hash.to_h, **options }).configure
+      $stdout.sync = $stderr.sync = true # as the command has them
       server = HttpServer.new(app, config)
       yield server if block_given?
       status = server.start(false).join

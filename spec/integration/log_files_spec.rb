@@ -40,6 +40,12 @@ RSpec.describe "log files", :server do
     end
   end
 
+  it "need not be named for the application's lines to come at once" do
+    server = start("run ->(_env) { $stdout.print('said'); [200, {}, []] }")
+    server.get
+    expect(server.wait_for_log(/said/)).to be(true)
+  end
+
   it "are what standard output and standard error go to, and HUP reopens them in all processes" do
     server = start(talking, workers: 2, ready: false, config: "stdout_path 'out.log'\nstderr_path 'err.log'")
     wait_until("listening") { server.read("err.log").include?("listening on addr=") }

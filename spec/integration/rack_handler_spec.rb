@@ -162,6 +162,16 @@ RSpec.describe "the Rack handler", :server do
     expect(server.log.lines(chomp: true)).to start_with("given PitchforkRs::HttpServer").and end_with("gone on")
   end
 
+  it "lets the application's lines come at once" do
+    server = foreign("-e", <<~RUBY)
+      require "pitchfork_rs/rack_handler"
+      extend PitchforkRs::RackHandler
+      run(->(_env) { [200, {}, [$stdout.print("said").to_s]] }, Host: "127.0.0.1", Port: 0)
+    RUBY
+    server.get
+    expect(server.wait_for_log(/said/)).to be(true)
+  end
+
   it "ends the program with status 1 when an address is taken" do
     TCPServer.open("127.0.0.1", 0) do |taken|
       server = handled("{ Host: '127.0.0.1', Port: #{taken.addr[1]} }", ready: false)
