@@ -358,6 +358,13 @@ RSpec.describe "A response", :server do
       expect(notes).to eq(["closed"])
     end
 
+    it "is a file also if to_path gives a Pathname, as Rails has it" do
+      start_app("require 'pathname'
+                 [200, {}, Body.new(each: #{good}, to_path: -> { Pathname('wanted') })]")
+      @app.write("wanted", "from the file")
+      expect(content).to eq("from the file")
+    end
+
     it "is read by each if to_path gives nil" do
       start_app("[200, { 'content-length' => '1' }, Body.new(each: #{good}, to_path: -> {})]")
       expect(content).to eq("a")

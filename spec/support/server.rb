@@ -17,7 +17,7 @@ class Server
 
   ROOT = File.expand_path("../..", __dir__)
   COMMAND = ["#{ROOT}/exe/pitchfork-rs", "-c", "config.rb", "config.ru"].freeze
-  private_constant :ROOT, :COMMAND
+  private_constant :COMMAND
 
   attr_reader :directory, :pid
 
@@ -25,11 +25,12 @@ class Server
   #
   # @param how [Hash] `:listen`, its addresses; `:command`, another Ruby program and its arguments; `:wrapper`, a
   #   command that starts it as its only child and ends with its status; `:inherited`, sockets that it has from a
-  #   supervisor, as descriptors from 3 on, and the variables that say so; `:log`, the file for what it prints
+  #   supervisor, as descriptors from 3 on, and the variables that say so; `:environment`, other variables; `:log`, the
+  #   file for what it prints
   def initialize(directory, rackup, config: "", workers: 1, **how)
     @directory = directory
     @sockets, variables = how.fetch(:inherited, [[], {}])
-    @environment = Surroundings::ENVIRONMENT.merge(variables)
+    @environment = Surroundings::ENVIRONMENT.merge(variables, how.fetch(:environment, {}))
     @command = how.fetch(:command, COMMAND)
     @log = how.fetch(:log, "log")
     @listen = Array(how.fetch(:listen, "127.0.0.1:0"))

@@ -21,8 +21,12 @@ module Documentation
       # Is config/pitchfork.rb, and `--check-config` accepts it. Moreover a server is started with it and asked; so it
       # must not listen anywhere.
       "ruby config served" => :serve_config,
+      # Is the whole file of this repository whose path follows, and as config/pitchfork.rb `--check-config` accepts it.
+      "ruby config file" => :check_config_file,
       # Is config/pitchfork.rb, and `--check-config` accepts it.
       "ruby config" => :check_config,
+      # Stands so in the file of this repository whose path follows, which other specs execute.
+      "ruby file" => :compare_file,
       # Is config.ru: a server is started with it and asked.
       "ruby app" => :serve_app,
       # Is a Gemfile that names this gem.
@@ -72,6 +76,17 @@ module Documentation
       furnish(config: block.text)
       run_command("! pitchfork-rs --check-config >/dev/null 2>&1", "")
     end
+
+    def check_config_file(block)
+      expect(file_of(block)).to eq(block.text)
+      check_config(block)
+    end
+
+    def compare_file(block)
+      expect(file_of(block)).to include(block.text)
+    end
+
+    def file_of(block) = File.read(File.join(ROOT, block.info.split.last))
 
     def serve_config(block)
       check_config(block)

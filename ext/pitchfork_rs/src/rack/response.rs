@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
-use magnus::{Error, RArray, RHash, RString, Ruby, TryConvert, Value};
+use magnus::{Error, Module, RArray, RClass, RHash, RString, Ruby, TryConvert, Value};
 use pitchfork_core::http::{BodySize, Outcome, RequestFacts, ResponseHead, date};
 
 use super::body::Body;
@@ -189,8 +189,15 @@ impl Response {
         if !self.body.respond_to("to_path", false)? {
             return Ok(None);
         }
-        let path: Option<RString> = self.body.funcall("to_path", ())?;
-        let Some(path) = path else { return Ok(None) };
+        let path: Value = self.body.funcall("to_path", ())?;
+        if path.is_nil() {
+            return Ok(None);
+        }
+        let path = match RString::from_value(path) {
+            Some(path) => path,
+            // Rack wants a String; but Rails' send_file hands on what it was given, and that is often a Pathname.
+            None => ruby.class_object().const_get::<_, RClass>("File")?.funcall("path", (path,))?,
+        };
         let path = string::with_bytes(path, |path| PathBuf::from(OsStr::from_bytes(path)));
         let opened = gvl::wait(ruby, || {
             // A FIFO would keep this process, deaf to signals, until somebody opens its other end.
