@@ -97,7 +97,7 @@ module Mistakes
   config "a file in a socket's place", "File.write('s', ''); listen 'unix:s'",
          /\Ac\.rb:2: listen: Socket operation on non-socket - bind\(.*s, which is a file but no socket\)\z/
   config "a directory that is not there for a socket", "listen '/no/such/dir/x.sock'",
-         "c.rb:2: listen: No such file or directory - bind(/no/such/dir/x.sock)"
+         "c.rb:2: listen: No such file or directory - bind(/no/such/dir/x.sock): make the directory /no/such/dir first"
 
   # Files
 
