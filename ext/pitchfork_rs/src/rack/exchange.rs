@@ -12,6 +12,7 @@ use super::call;
 use super::connection::Connection;
 use super::hijack::Claim;
 use super::keys;
+use super::names;
 use super::response::{Outgoing, Response, WriteError, Written, close_body};
 use super::sender::Sender;
 use super::settings::Settings;
@@ -85,7 +86,7 @@ impl Exchange<'_> {
         let mut pending = std::mem::take(memory);
         pending.clear();
         let mut sender = Sender::new(Arc::clone(&self.connection.socket), pending, self.settings.write_timeout);
-        let returned = app.funcall::<_, _, Value>("call", (self.env,));
+        let returned = app.funcall::<_, _, Value>(*names::CALL, (self.env,));
         if let Some(hints) = hints {
             hints.end();
         }

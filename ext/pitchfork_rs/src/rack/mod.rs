@@ -9,6 +9,7 @@ pub mod framed;
 pub mod handler;
 pub mod hijack;
 pub mod keys;
+mod names;
 pub mod response;
 pub mod sender;
 pub mod settings;

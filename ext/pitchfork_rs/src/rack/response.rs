@@ -14,6 +14,7 @@ use pitchfork_core::http::{BodySize, Outcome, RequestFacts, ResponseHead, date};
 
 use super::body::Body;
 use super::hijack::ruby_socket;
+use super::names;
 use super::sender::{Failure, Sender};
 use super::settings::Settings;
 use super::transmit::{send_each, send_file, send_stream, send_strings};
@@ -97,7 +98,7 @@ impl Response {
         let triple = RArray::try_convert(returned).ok().filter(|triple| triple.len() == 3);
         let triple = triple.ok_or_else(|| malformed("wanted an Array of status, headers and body"))?;
         let (status, headers, body): (Value, Value, Value) = (triple.entry(0)?, triple.entry(1)?, triple.entry(2)?);
-        let status = match status.funcall::<_, _, i64>("to_i", ()) {
+        let status = match status.funcall::<_, _, i64>(*names::TO_I, ()) {
             Ok(status @ 100..=999) => u16::try_from(status).unwrap_or(500),
             Ok(_) => return Err(malformed("wanted a status from 100 to 999")),
             Err(error) if error.is_kind_of(ruby.exception_no_method_error()) => {
@@ -106,7 +107,7 @@ impl Response {
             Err(error) => return Err(error.into()),
         };
         // Rack 2 asks no more of them.
-        if !headers.is_nil() && !headers.respond_to("each", false)? {
+        if !headers.is_nil() && !headers.respond_to(*names::EACH, false)? {
             return Err(malformed("wanted headers that respond to each"));
         }
         Ok(Self { status, headers, body })
@@ -171,13 +172,13 @@ impl Response {
         if let Some((file, length)) = self.file(ruby)? {
             return Ok(Kind::File(file, length));
         }
-        if self.body.respond_to("to_ary", false)? {
-            return Ok(Kind::Strings(self.body.funcall("to_ary", ())?));
+        if self.body.respond_to(*names::TO_ARY, false)? {
+            return Ok(Kind::Strings(self.body.funcall(*names::TO_ARY, ())?));
         }
-        if self.body.respond_to("each", false)? {
+        if self.body.respond_to(*names::EACH, false)? {
             return Ok(Kind::Each);
         }
-        if self.body.respond_to("call", false)? {
+        if self.body.respond_to(*names::CALL, false)? {
             return Ok(Kind::Call);
         }
         let what = format!("wanted a body that responds to each or call, but the app returned {}", brief(self.body));
@@ -186,10 +187,10 @@ impl Response {
 
     /// The file that the body offers, if it can be opened; the body itself knows what to do otherwise.
     fn file(&self, ruby: &Ruby) -> Result<Option<(File, u64)>, WriteError> {
-        if !self.body.respond_to("to_path", false)? {
+        if !self.body.respond_to(*names::TO_PATH, false)? {
             return Ok(None);
         }
-        let path: Value = self.body.funcall("to_path", ())?;
+        let path: Value = self.body.funcall(*names::TO_PATH, ())?;
         if path.is_nil() {
             return Ok(None);
         }
@@ -214,8 +215,8 @@ pub fn close_body(returned: Value) -> Result<(), Error> {
     let Some(body) = RArray::from_value(returned).and_then(|triple| triple.entry::<Value>(2).ok()) else {
         return Ok(());
     };
-    if body.respond_to("close", false)? {
-        body.funcall::<_, _, Value>("close", ())?;
+    if body.respond_to(*names::CLOSE, false)? {
+        body.funcall::<_, _, Value>(*names::CLOSE, ())?;
     }
     Ok(())
 }

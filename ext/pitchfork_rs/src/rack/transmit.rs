@@ -10,6 +10,7 @@ use pitchfork_core::http::BodyFraming;
 use super::body::Body;
 use super::call;
 use super::framed::Framed;
+use super::names;
 use super::response::{Outgoing, WriteError, brief, part};
 use super::sender::Failure;
 use crate::ruby_api::input;
@@ -70,7 +71,7 @@ pub fn send_each(ruby: &Ruby, out: &mut Outgoing<'_>, body: Value, framing: Body
             Err(Failure::Interrupted(error)) => Err(error),
         }
     });
-    let iterated = body.funcall_with_block::<_, _, Value>("each", (), block);
+    let iterated = body.funcall_with_block::<_, _, Value>(*names::EACH, (), block);
     let taken = gvl::lock(ruby, &shared)?.take();
     let Some((sender, mut framed)) = taken else { return Err(WriteError::Gone) };
     *out.sender = sender;
@@ -102,7 +103,7 @@ pub fn send_stream(ruby: &Ruby, out: &mut Outgoing<'_>, body: Value, framing: Bo
     let ends = Ends { sender, framed, reader, write_closed: false, read_closed: false };
     let shared = Arc::new(Mutex::new(Some(ends)));
     let stream = ruby.obj_wrap(Stream::new(Arc::clone(&shared), out.logger));
-    let called = body.funcall::<_, _, Value>("call", (stream,));
+    let called = body.funcall::<_, _, Value>(*names::CALL, (stream,));
     let Some(mut ends) = stream::take_back(ruby, &shared)? else { return Err(WriteError::Gone) };
     let finished = match &called {
         Ok(_) if !ends.write_closed => ends.close_write(ruby, out.logger),
