@@ -5,6 +5,7 @@ require_relative "app_loader"
 require_relative "configuration_report"
 require_relative "configurator"
 require_relative "errors"
+require_relative "extension"
 require_relative "version"
 
 module PitchforkRs
@@ -36,13 +37,13 @@ module PitchforkRs
       ENV["RACK_ENV"] ||= "development"
       loader = AppLoader.new(parse_arguments)
       seen = parse_options_line(loader)
-      load_server
+      require "pitchfork_rs"
       config = Configurator.new(@options)
       verify(loader, config, seen)
       @checking ? report(config, loader) : serve(loader, config)
     rescue OptionParser::ParseError => e
       complain(one_line(e))
-    rescue ConfigurationError, BootFailure => e
+    rescue ConfigurationError, BootFailure, Extension::Unavailable => e
       complain(e.message)
     end
 
@@ -76,14 +77,6 @@ module PitchforkRs
     # The server calls the application's loader in the mold: the monitor never loads the application.
     def serve(loader, config)
       HttpServer.new(-> { loader.call }, config).start(false).join
-    end
-
-    def load_server
-      require "pitchfork_rs"
-    rescue LoadError => e
-      raise unless e.path.to_s.end_with?("pitchfork_rs/pitchfork_rs")
-
-      raise ConfigurationError, "the extension is not built: run bin/setup in #{File.expand_path("../..", __dir__)}"
     end
 
     def parse_arguments
