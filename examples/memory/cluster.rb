@@ -11,11 +11,13 @@ class Cluster
 
   WORKERS = 4 # as both configurations say
   ROOT = File.expand_path("../..", __dir__)
+  # In the checkout itself there need be no command of that name among the gems' commands.
+  COMMAND = %w[bundle exec ruby exe/pitchfork-rs].freeze
   STOP_WITHIN = 20
   LOG_TAIL = 30
 
-  def self.run(config)
-    cluster = new(config)
+  def self.run(config, command: COMMAND)
+    cluster = new(config, command)
     yield cluster
   rescue Failure => e
     raise Failure, "#{e.message}\n#{cluster&.log_tail}"
@@ -25,14 +27,13 @@ class Cluster
 
   attr_reader :monitor
 
-  def initialize(config)
+  def initialize(config, command)
     @port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
     @log = Tempfile.new("pitchfork-rs-demo")
     @answered = []
     @monitor = spawn(
       { "DEMO_LISTEN" => "127.0.0.1:#{@port}" },
-      # In the checkout itself there need be no command of that name among the gems' commands.
-      "bundle", "exec", "ruby", "exe/pitchfork-rs", "-c", "examples/memory/#{config}", "examples/memory/config.ru",
+      *command, "-c", "examples/memory/#{config}", "examples/memory/config.ru",
       chdir: ROOT, pgroup: true, in: File::NULL, out: @log.path, err: %i[child out]
     )
   end
