@@ -35,11 +35,18 @@ module RailsExample
     start(File.read("#{SOURCE}/config.ru"), command: command, environment: variables, workers: workers, **options)
   end
 
+  # Readers wait, too: whoever closes the last connection has the database for itself meanwhile.
+  QUERY = <<~RUBY
+    database = SQLite3::Database.new(ARGV[0], readonly: true)
+    database.busy_timeout = 5000
+    puts JSON.generate(database.execute(ARGV[1]))
+  RUBY
+  private_constant :QUERY
+
   # The results of a statement, read by another program than the server's.
   def query(server, statement)
-    code = "puts JSON.generate(SQLite3::Database.new(ARGV[0], readonly: true).execute(ARGV[1]))"
     database = Dir[server.path("db/*.sqlite3")].first
-    JSON.parse(run_ruby(server.directory, ENVIRONMENT, "-rjson", "-rsqlite3", "-e", code, database, statement))
+    JSON.parse(run_ruby(server.directory, ENVIRONMENT, "-rjson", "-rsqlite3", "-e", QUERY, database, statement))
   end
 
   # The files of the database that a process has open.

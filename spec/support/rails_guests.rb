@@ -95,7 +95,7 @@ class RailsGuests
 
   def initialize(port, count)
     @guests = Array.new(count) { |number| Guest.new(port, "guest #{number}") }
-    @failures = Queue.new
+    @failures = []
     @threads = []
   end
 
