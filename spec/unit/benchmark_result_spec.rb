@@ -89,6 +89,8 @@ RSpec.describe Run::Result do
       result.rounds["unicorn"].each { |round| round[:p99] = 100_000.0 }
       right = Float(svg[/width="([\d.]+)"/, 1])
       expect(bars.map(&:sum).max).to be < right
+      # The widest figure has five characters.
+      expect(svg.scan(/<text x='([\d.]+)'/).flatten.map(&:to_f).max).to be < right - (5 * 8)
     end
 
     it "leaves out scenarios without ratios" do

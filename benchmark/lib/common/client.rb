@@ -19,6 +19,12 @@ module Bench
       end
     end
 
+    # A response that is as it should be.
+    Answer = Struct.new(:head, :body) do
+      # The value of a header field, or nil.
+      def field(name) = head[/^#{Regexp.escape(name)}: *(.*?)\r?$/i, 1]
+    end
+
     # ENOENT is how a Unix socket refuses whose file is gone.
     REASONS = { Errno::ECONNREFUSED => :refused, Errno::ENOENT => :refused, Errno::ECONNRESET => :reset,
                 Errno::EPIPE => :reset, Errno::ETIMEDOUT => :timeout, Errno::EAGAIN => :"queue full" }.freeze
@@ -37,7 +43,9 @@ module Bench
       @chunk = String.new(capacity: CHUNK)
     end
 
-    # Gets `path`, sending the request only `pause` seconds after the connection was made. Raises Failed.
+    # Gets `path`, sending the request only `pause` seconds after the connection was made.
+    # @return [Answer]
+    # @raise [Failed]
     def get(path = "/", pause: 0)
       @established = false
       socket = Socket.new(@family, Socket::SOCK_STREAM)
@@ -96,6 +104,8 @@ module Bench
 
       cut = body.bytesize != length.to_i
       raise Failed.new(:"short body", "#{body.bytesize} of #{length} bytes") if cut
+
+      Answer.new(head, body)
     end
   end
 end

@@ -24,13 +24,15 @@ module Bench
 
     # @param log [String] the file that gets its output
     # @param environment [Hash] names and values; nil takes a name away
-    def initialize(*command, log:, environment: {})
+    # @param input [IO, String] what it reads, or the path of that
+    # @param directory [String] where it runs
+    def initialize(*command, log:, environment: {}, input: File::NULL, directory: Dir.pwd)
       @log = log
       # Here, because it may be looked at before the child has made it.
       File.write(log, "")
       @pid = fork do
         Process.setsid
-        exec(environment, *command, in: File::NULL, out: log, err: %i[child out], close_others: true)
+        exec(environment, *command, in: input, out: log, err: %i[child out], chdir: directory, close_others: true)
       end
       Guardian.watch(@pid)
     end

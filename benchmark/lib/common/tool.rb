@@ -17,9 +17,9 @@ module Bench
 
     # What a command writes, errors included. Raises Failed with the same if it fails. It is ended, with all that it
     # started, when its time is over, and when this process is told to end.
-    def capture(*command, seconds: 30, environment: {})
+    def capture(*command, seconds: 30, environment: {}, directory: Dir.pwd)
       reader, writer = IO.pipe
-      pid = Process.spawn(environment, *command, in: File::NULL, %i[out err] => writer, pgroup: true)
+      pid = Process.spawn(environment, *command, in: File::NULL, %i[out err] => writer, chdir: directory, pgroup: true)
       writer.close
       output = read_all(reader, Bench.now + seconds) or raise Failed, "#{command.first}: no end within #{seconds} s"
       _, status = Process.wait2(pid)
