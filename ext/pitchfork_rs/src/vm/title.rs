@@ -53,6 +53,7 @@ impl Area {
 
     /// Whether some variable of the environment still lies there.
     fn holds_environment(self) -> bool {
+        // SAFETY: the C library defines it under this name and with this type (environ(7)).
         unsafe extern "C" {
             static environ: *const *const libc::c_char;
         }
