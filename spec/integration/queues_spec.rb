@@ -61,7 +61,7 @@ RSpec.describe "queues", :server do
     server.signal(:TTIN)
     server.alive_until("halves") { shares(server) == { 0 => [0, 2], 1 => [1, 3] } }
     expect_all_served(server)
-    2.times { server.signal(:TTIN) && server.wait_for_workers(server.workers.size + 1) }
+    [3, 4].each { |count| server.signal(:TTIN) && server.wait_for_workers(count) }
     server.alive_until("quarters") { shares(server) == { 0 => [0], 1 => [1], 2 => [2], 3 => [3] } }
     expect_all_served(server)
     3.times do |round|

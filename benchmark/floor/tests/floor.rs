@@ -123,7 +123,10 @@ fn serves_a_connection_with_five_system_calls() {
         Ok(calls) => calls,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
-    assert_eq!(calls, ["accept4", "read", "write", "shutdown", "close"].repeat(3));
+    let expected = ["accept4", "read", "write", "shutdown", "close"].repeat(3);
+    // The first call may have been under way when strace came.
+    let seen = if calls.first().is_some_and(|call| call == "accept4") { &expected[..] } else { &expected[1..] };
+    assert_eq!(calls, seen);
 }
 
 #[test]
