@@ -54,7 +54,7 @@ module Run
 
   # By processor time in microseconds. One in two hundred is long, so that the 99th percentile is that of requests
   # which had to wait for others.
-  UNEVEN = { "quick" => [180, "/work/200"], "middle" => [19, "/work/2000"], "long" => [1, "/work/30000"] }.freeze
+  UNEVEN = { "quick" => [180, "/busy/200"], "middle" => [19, "/busy/2000"], "long" => [1, "/busy/30000"] }.freeze
 
   SCENARIOS = [
     Scenario.new(name: "hello", title: "a short answer", path: "/hello"),

@@ -43,7 +43,7 @@ run(lambda do |env|
   when "/pieces" then text(*[PIECE] * 100)
   when "/file" then [200, fields(LARGE.bytesize), Download.new]
   when "/sleep" then sleep(0.005) && text("hello\n")
-  when %r{\A/work/(\d+)\z} then work(Integer($1)) || text("hello\n")
+  when %r{\A/busy/(\d+)\z} then work(Integer($1)) || text("hello\n")
   else [404, fields(0), []]
   end
 end)
