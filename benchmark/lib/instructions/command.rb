@@ -15,7 +15,7 @@ module Instructions
     MANY = 1200
 
     def initialize(arguments)
-      @times = 1
+      @times = 3
       rest = parser.parse(arguments)
       raise OptionParser::InvalidArgument, rest.join(" ") if rest.any?
     rescue OptionParser::ParseError => e
@@ -58,7 +58,7 @@ module Instructions
     def parser
       OptionParser.new("Usage: instructions [options]") do |opts|
         opts.on("--record", "write the count into #{File.basename(Record::FILE)}") { @record = true }
-        opts.on("--times N", Integer, "count so often, and take the median (1)") do |times|
+        opts.on("--times N", Integer, "count so often, and take the median (3)") do |times|
           raise OptionParser::InvalidArgument, "#{times}, wants more than 0" unless times.positive?
 
           @times = times
