@@ -7,6 +7,7 @@ pub mod channel;
 pub mod clock;
 pub mod filter;
 pub mod half_open;
+pub mod heap;
 pub mod memory;
 pub mod process;
 pub mod shared;

@@ -126,22 +126,3 @@ pub fn leave(status: i32) -> ! {
     // SAFETY: _exit does not return and touches no memory of ours.
     unsafe { libc::_exit(status) }
 }
-
-/// Puts the free memory of the C heap in order, and gives what it can back to the kernel.
-///
-/// glibc keeps freed chunks in a list that it sorts when the next large request comes, and sorting writes into every
-/// page that holds one. A process that has just freed much and then forks would leave that to each of its children,
-/// each in copies of its own: 8 MB in each of them were seen after 400,000 strings. So it is done here.
-pub fn tidy_heap() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: malloc_trim locks the heap itself and only releases what nobody uses; each block is freed once, and
-    // never looked into.
-    unsafe {
-        libc::malloc_trim(0);
-        // Larger than what is served from the lists of small chunks, smaller than what is mapped separately. One
-        // request sorts at most 10,000 chunks; on a sorted heap it is a matter of nanoseconds.
-        for _ in 0..256 {
-            libc::free(std::hint::black_box(libc::malloc(96 * 1024)));
-        }
-    }
-}
