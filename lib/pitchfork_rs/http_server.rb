@@ -85,7 +85,10 @@ module PitchforkRs
     # Runs the server until it is told to stop.
     #
     # @return [Integer] the exit status: 0 after a drain, 1 if the server could not go on
+    # @raise [RuntimeError] if it was not started
     def join
+      raise "this server was not started: start comes before join" unless @running || @status
+
       logger.info("monitor process ready") unless @status
       @status ||= @native.run(:end)
       LISTENERS.remove

@@ -76,6 +76,18 @@ RSpec.describe "a program that embeds the server", :server do
     )
   end
 
+  it "is told at once that it waits for a server that was never started" do
+    lines = run_program(<<~'RUBY')
+      server = PitchforkRs::HttpServer.new(->(_env) {}, listeners: ["127.0.0.1:0"], config_file: nil)
+      begin
+        server.join
+      rescue StandardError => e
+        puts "#{e.class}: #{e.message}"
+      end
+    RUBY
+    expect(lines).to eq(["RuntimeError: this server was not started: start comes before join"])
+  end
+
   it "gets the status of a server that has ended while it was waited for" do
     File.write("program.rb", <<~'RUBY')
       require "pitchfork_rs"

@@ -134,6 +134,18 @@ RSpec.describe "the Rack handler", :server do
       expect(ports(server)).to eq([other])
     end
 
+    it "nowhere, in one line, on a machine that does not know its own name" do
+      server = foreign("-e", <<~RUBY, ready: false)
+        require "pitchfork_rs/rack_handler"
+        nameless = Module.new { %i[getaddrinfo tcp].each { |name| define_method(name) { |*| raise SocketError, "unknown" } } }
+        Addrinfo.singleton_class.prepend(nameless)
+        extend PitchforkRs::RackHandler
+        run(->(_env) { [200, {}, []] }, { Host: "localhost", Port: 1, user_supplied_options: [:Port] })
+      RUBY
+      server.wait_for_end
+      expect(server.log).to match(/\A.*host "localhost" does not resolve \(unknown\)\n\z/)
+    end
+
     it "at rackup's own default port too, if it was told so" do
       code = <<~RUBY
         require "pitchfork_rs/rack_handler"

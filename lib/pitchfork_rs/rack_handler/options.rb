@@ -71,6 +71,8 @@ module PitchforkRs
         own = Socket.ip_address_list.map(&:ip_address)
         hosts = Addrinfo.getaddrinfo(@host, nil, nil, :STREAM).map(&:ip_address).uniq & own
         hosts.empty? ? ["#{@host}:#{port}"] : hosts.map { |host| "#{bracketed(host)}:#{port}" }
+      rescue SocketError
+        ["#{@host}:#{port}"] # whoever reads the addresses says what is wrong with it
       end
 
       def bracketed(host)
