@@ -7,7 +7,7 @@ module Instructions
   # What was counted before, for each combination of what changes the count.
   class Record
     FILE = File.expand_path("../../instructions.yml", __dir__)
-    # Above the noise (a median of three differs by some 1 % from the next), and below anything that is worth a decision.
+    # Above the noise (medians of three differ by some 1 %), and below anything that is worth a decision.
     TOLERANCE = 0.05
     HEADING = <<~TEXT
       # Instructions of a worker for one short answer. benchmark/instructions compares, benchmark/instructions --record

@@ -8,6 +8,7 @@ require "rack"
 PIECE = ("0123456789abcdef" * 64).freeze
 LARGE = PIECE * 100
 FILE = ENV.fetch("BENCHMARK_FILE")
+OBJECTS = {} # rubocop:disable Style/MutableConstant -- filled anew by each request for them
 
 # A body that is a file; servers that know `to_path` never call `each`.
 class Download
@@ -34,6 +35,12 @@ def text(*pieces)
   [200, fields(pieces.sum(&:bytesize)), pieces]
 end
 
+# How many objects of each type there are. What is never collected cannot be missed.
+def objects
+  GC.disable
+  ObjectSpace.count_objects(OBJECTS).map { |type, count| "#{type} #{count}" }.join("\n")
+end
+
 run(lambda do |env|
   case env["PATH_INFO"]
   when "/hello" then text("hello\n")
@@ -43,6 +50,7 @@ run(lambda do |env|
   when "/pieces" then text(*[PIECE] * 100)
   when "/file" then [200, fields(LARGE.bytesize), Download.new]
   when "/sleep" then sleep(0.005) && text("hello\n")
+  when "/objects" then text(objects)
   when %r{\A/busy/(\d+)\z} then work(Integer($1)) || text("hello\n")
   else [404, fields(0), []]
   end
