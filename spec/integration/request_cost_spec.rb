@@ -7,7 +7,7 @@ RSpec.describe "a request" do
   it "costs the garbage collector few objects besides the application's own" do
     tool = File.expand_path("../../benchmark/objects", __dir__)
     table, status = Open3.capture2(RbConfig.ruby, tool, "--servers", "pitchfork-rs")
-    objects = table.scan(/^(\S+) +(\d+\.\d)/).to_h { |name, count| [name, Float(count)] }
+    objects = table.scan(/^(\S+) +(\d+\.\d)/).to_h.transform_values { |count| Float(count) }
     expect(status).to be_success
     # Strings for path, host, name and address, and one object each for environment, input, hijack and callbacks.
     expect(objects["pitchfork-rs"] - objects["application"]).to be_between(4, 8)
