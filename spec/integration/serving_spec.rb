@@ -11,6 +11,12 @@ RSpec.describe "serving", :server do
     Net::HTTP::Post.new("/", fields).tap { |post| post.body_stream = StringIO.new(body) }
   end
 
+  # Whoever writes the last of them, the monitor or the worker.
+  def messages_of_start(server)
+    server.wait_for_log(/worker=0 gen=0 pid=\d+ registered/)
+    server.messages
+  end
+
   it "answers a request" do
     server = start(<<~'RUBY')
       run ->(env) { [200, { "content-type" => "text/plain" }, ["hello from #{env["PATH_INFO"]}"]] }
@@ -212,7 +218,7 @@ RSpec.describe "serving", :server do
         end
         run ->(env) { [200, {}, env["PATH_INFO"] == "/" ? ["fine"] : body.new] }
       RUBY
-      before = server.messages
+      before = messages_of_start(server)
       socket = server.connect
       socket.write("GET /big HTTP/1.1\r\nHost: a\r\n\r\n")
       wait_until("the beginning") { File.exist?(server.path("started")) }
@@ -225,7 +231,7 @@ RSpec.describe "serving", :server do
 
     it "costs nothing at all when it has said nothing" do
       server = start("run ->(_env) { [200, {}, ['fine']] }")
-      before = server.messages
+      before = messages_of_start(server)
       3.times { server.connect.close }
       expect(server.get.body).to eq("fine")
       expect(server.messages).to eq(before)
@@ -234,7 +240,7 @@ RSpec.describe "serving", :server do
 
     it "does not count as an error in the middle of a request body" do
       server = start("run ->(env) { File.write('called', 'x', mode: 'a'); [200, {}, [env['rack.input'].read]] }")
-      before = server.messages
+      before = messages_of_start(server)
       socket = server.connect
       socket.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf")
       wait_until("the call") { server.read("called") == "x" }
@@ -248,7 +254,7 @@ RSpec.describe "serving", :server do
     it "is answered without the application, and without a trace at the usual log level" do
       server = start("run ->(_env) { File.write('called', 'x'); [200, {}, []] }",
                      config: "DEFAULTS[:logger].level = Logger::INFO")
-      before = server.messages
+      before = messages_of_start(server)
       requests = ["GET /\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/2.0\r\n\r\n",
                   "CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
                   "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
