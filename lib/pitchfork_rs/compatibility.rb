@@ -14,7 +14,8 @@ module PitchforkRs
 
     # Ruby 3.4 and its default collector can put major collections off.
     FULL_MARKS_OPTIONAL = GC.respond_to?(:config) && GC.config.key?(:rgengc_allow_full_mark)
-    # Ruby 3.1 does not say that it wants a major collection. It does when one of these values is above its limit.
+    # Ruby 3.1 does not say that it wants a major collection. It does if one of these values is above its limit, and
+    # sometimes if few slots are free, which cannot be seen.
     MAJOR_WANTED_KNOWN = GC.latest_gc_info.key?(:need_major_by)
     MAJOR_LIMITS = %i[old_objects remembered_wb_unprotected_objects oldmalloc_increase_bytes]
                    .to_h { |value| [value, :"#{value}_limit"] }.freeze
@@ -67,6 +68,13 @@ module PitchforkRs
 
         more = GC.stat(:heap_allocatable_pages) * GC.stat(:heap_available_slots) / GC.stat(:heap_allocated_pages)
         [GC.stat(:heap_free_slots) + more]
+      end
+
+      # @return [Array<Integer>] how many objects were ever allocated in each heap
+      def heap_allocations
+        return Array.new(HEAPS) { |heap| GC.stat_heap(heap, :total_allocated_objects) } if HEAPS.positive?
+
+        [GC.stat(:total_allocated_objects)]
       end
 
       private

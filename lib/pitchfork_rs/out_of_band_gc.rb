@@ -5,12 +5,12 @@ require_relative "compatibility"
 module PitchforkRs
   # Collects the garbage of a worker between two requests, so that no request has to wait for it.
   #
-  # Ruby collects when a heap is full, or when enough memory was allocated outside of the heaps. How much is missing until
-  # then can be asked, and what a request takes of it is learned from the last ones. So a collection is made in a pause
-  # that may be the last one before Ruby makes it, and in no other.
+  # Ruby collects when one of its heaps is full, or when enough memory was allocated beside them. It tells how much is
+  # missing, and the last requests tell how much of that the next one may take. So a collection is made in the last
+  # pause before Ruby would make it, and in no other.
   # @api private
   class OutOfBandGC
-    # Who has served so many requests without a pause does not wait for one any longer, if Ruby wants a major collection.
+    # After so many requests without a pause, a major collection that is wanted is made between two of them.
     PATIENCE = 100
     private_constant :PATIENCE
 
@@ -25,8 +25,8 @@ module PitchforkRs
     # @param every [Integer, nil] after so many requests a collection is made in any case
     def initialize(every)
       @every = every
-      @requests = @without_pause = 0
-      @need = []
+      @since_collection = @since_pause = 0
+      @taken = []
       take_stock
     end
 
@@ -43,64 +43,58 @@ module PitchforkRs
 
     # For after each request.
     def count_request
-      @requests += 1
-      @without_pause += 1
-      return if @without_pause < PATIENCE
-
-      @without_pause = 0
-      collect if wanted?
+      @since_collection += 1
+      @since_pause += 1
+      collect if (@since_pause % PATIENCE).zero? && wanted?
     end
 
-    # For each time that there is nothing to do.
+    # For whenever there is nothing to do.
     def pause
-      @without_pause = 0
-      finish
-      learn
+      complete
+      learn if @since_pause.positive?
       collect if wanted? || scarce?
     end
 
     private
 
-    # Completes a collection that Ruby has begun, of which the next request would have to do more. There is no other
-    # method that does it and nothing else.
-    def finish
+    # Completes a collection that Ruby has begun, which the next requests would have to do. Nothing else does only that.
+    def complete
       GC.enable unless GC.latest_gc_info(:state) == :none || GC.disable
     end
 
     def wanted?
-      Compatibility.major_collection_wanted? || (@every && @requests >= @every)
+      Compatibility.major_collection_wanted? || (@every && @since_collection >= @every)
     end
 
-    # Whether the next request might need more than there is. It may be twice as large as those before.
+    # Whether there may be too little for the next request, which may be twice as large as those before.
     def scarce?
-      @left.zip(@need).any? { |left, need| left < 2 * need.to_i }
+      left = [*Compatibility.heap_room, GC.stat(:malloc_increase_bytes_limit) - GC.stat(:malloc_increase_bytes)]
+      left.zip(@taken).any? { |room, taken| room < 2 * taken.to_i }
     end
 
     # A minor collection may find that a major one is wanted.
     def collect
       GC.start(full_mark: false) unless Compatibility.major_collection_wanted?
       GC.start if Compatibility.major_collection_wanted?
-      @requests = 0
+      @since_collection = 0
       take_stock
     end
 
-    # What a collection has freed meanwhile hides what the requests have taken.
+    # A large request is remembered for some time. Of the memory beside the heaps, only what came after a collection is
+    # known.
     def learn
-      before = @left
-      requests = @requests - @looked_at
-      collections = @collections
-      take_stock
-      return if requests.zero? || @collections != collections
-
-      @need = @left.zip(before, @need).map do |left, was, need|
-        [(was - left) / requests, need.to_i * 7 / 8].max
+      before = @stock
+      before = [*before[0...-1], 0] if @collections != GC.count
+      @taken = take_stock.zip(before, @taken).map do |now, was, taken|
+        [(now - was) / @since_pause, taken.to_i * 7 / 8].max
       end
+      @since_pause = 0
     end
 
+    # What was allocated so far: objects in each heap, and bytes since the last collection.
     def take_stock
       @collections = GC.count
-      @looked_at = @requests
-      @left = [*Compatibility.heap_room, GC.stat(:malloc_increase_bytes_limit) - GC.stat(:malloc_increase_bytes)]
+      @stock = [*Compatibility.heap_allocations, GC.stat(:malloc_increase_bytes)]
     end
   end
 end
