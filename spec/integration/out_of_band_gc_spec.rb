@@ -9,7 +9,7 @@ RSpec.describe "oob_gc", :server do
     COUNTS = -> { GC.stat.values_at(:count, :major_gc_count) }
     MARKS = -> { GC.respond_to?(:config) ? GC.config[:rgengc_allow_full_mark] : "always" }
     WORK = { "/light" => -> {}, "/heavy" => -> { Array.new(2_000) { |i| "string #{i}" } },
-             "/keep" => -> { KEPT << Array.new(4_000) { |i| "string #{i}" } },
+             "/keep" => -> { KEPT << Array.new(30_000) { |i| "string #{i}" } },
              "/wait" => -> { File.open("gate", "r+", &:gets) },
              "/fork" => -> { Process.wait(fork { File.write("child", MARKS.call) }) } }
     KEPT = []
@@ -87,7 +87,7 @@ RSpec.describe "oob_gc", :server do
     before { skip "Ruby #{RUBY_VERSION} cannot" unless optional }
 
     it "makes them between requests only" do
-      counted = ["oob_gc true", ""].map { |config| counts(ask(start(rackup, config: config), "/keep", 60)) }
+      counted = ["oob_gc true", ""].map { |config| counts(ask(start(rackup, config: config), "/keep", 20)) }
       (during, between), (usual,) = counted
       expect([during[:major], usual[:major]]).to match([0, be_positive])
       expect(between[:major]).to be_positive
