@@ -14,11 +14,11 @@ module PitchforkRs
 
     # Ruby 3.4 and its default collector can put major collections off.
     FULL_MARKS_OPTIONAL = GC.respond_to?(:config) && GC.config.key?(:rgengc_allow_full_mark)
-    # Ruby 3.1 does not say that it wants a major collection. It does if one of these values is above its limit, and
-    # sometimes if few slots are free, which cannot be seen.
+    # Ruby 3.1 does not say that it wants a major collection. It does if one of these values is above its limit. (And
+    # sometimes if few slots are free, which cannot be seen.)
     MAJOR_WANTED_KNOWN = GC.latest_gc_info.key?(:need_major_by)
-    MAJOR_LIMITS = %i[old_objects remembered_wb_unprotected_objects oldmalloc_increase_bytes]
-                   .to_h { |value| [value, :"#{value}_limit"] }.freeze
+    MAJOR_LIMITS = { old_objects: :old_objects_limit,
+                     remembered_wb_unprotected_objects: :remembered_wb_unprotected_objects_limit }.freeze
     # Ruby 3.1 has one heap. Later ones have one for each size of objects, of which 3.2 does not say how full they are.
     HEAPS = GC.respond_to?(:stat_heap) && GC.stat_heap(0).key?(:total_freed_objects) ? GC.stat_heap.size : 0
     # Up to Ruby 3.3 each heap knows how many pages it may add. From 3.4 on they share that.
@@ -60,6 +60,15 @@ module PitchforkRs
         return !GC.latest_gc_info(:need_major_by).nil? if MAJOR_WANTED_KNOWN
 
         MAJOR_LIMITS.any? { |value, limit| GC.stat(value) > GC.stat(limit) }
+      end
+
+      # Makes a minor collection, or the major one that is wanted: Ruby sees to that. If a minor one finds a major one
+      # wanted, that follows.
+      def collect_garbage
+        # Ruby notes this at the beginning of the collection, and raises the limit.
+        noted = !MAJOR_WANTED_KNOWN && GC.stat(:oldmalloc_increase_bytes) > GC.stat(:oldmalloc_increase_bytes_limit)
+        GC.start(full_mark: false)
+        GC.start(full_mark: false) if noted || major_collection_wanted?
       end
 
       # @return [Array<Integer>] how many more objects each heap takes before Ruby collects

@@ -72,10 +72,8 @@ module PitchforkRs
       left.zip(@taken).any? { |room, taken| room < 2 * taken.to_i }
     end
 
-    # A minor collection may find that a major one is wanted.
     def collect
-      GC.start(full_mark: false) unless Compatibility.major_collection_wanted?
-      GC.start if Compatibility.major_collection_wanted?
+      Compatibility.collect_garbage
       @since_collection = 0
       take_stock
     end

@@ -21,13 +21,13 @@ RSpec.describe PitchforkRs::OutOfBandGC do
     allow(GC).to receive(:stat) { |key| memory.fetch(key) }
     allow(GC).to receive(:count) { vm[:count] }
     allow(GC).to receive(:latest_gc_info) { vm.fetch(:state) }
-    allow(GC).to receive(:start) { |full_mark: true| collect(full_mark) }
+    allow(compatibility).to receive(:collect_garbage) { collect }
   end
 
-  def collect(full_mark)
-    collected << (full_mark ? :major : :minor)
+  def collect
+    collected << (vm[:major] ? :major : :minor)
     vm[:count] += 1
-    vm[:major] = false if full_mark
+    vm[:major] = false
     room.replace([10_000, 1_000])
     memory[:malloc_increase_bytes] = 0
   end
@@ -98,7 +98,7 @@ RSpec.describe PitchforkRs::OutOfBandGC do
   it "learns also from a request in which Ruby has collected" do
     collector
     take(first: 6_000, bytes: 9_000_000)
-    collect(false)
+    collect
     collector.pause
     expect(collected).to eq(%i[minor minor])
   end
@@ -106,27 +106,16 @@ RSpec.describe PitchforkRs::OutOfBandGC do
   it "counts memory anew after a collection of Ruby's" do
     collector
     serve(5, bytes: 1_000_000)
-    collect(false)
+    collect
     serve(1, bytes: 6_000_000)
     expect(collected).to eq(%i[minor minor])
   end
 
-  it "makes a major collection as soon as one is wanted, and no minor one before" do
+  it "makes a major collection as soon as one is wanted" do
     collector
     vm[:major] = true
     serve(2)
     expect(collected).to eq([:major])
-  end
-
-  it "makes the major collection at once that a minor one has found wanted" do
-    collector
-    serve(8, first: 1_000)
-    allow(GC).to receive(:start).with(full_mark: false).and_wrap_original do
-      collect(false)
-      vm[:major] = true
-    end
-    serve(2, first: 1_000)
-    expect(collected).to eq(%i[minor major])
   end
 
   it "completes what Ruby has begun" do
@@ -202,15 +191,28 @@ RSpec.describe PitchforkRs::Compatibility do
     expect([used.max, allocated.max]).to all(be_between(kept.size, kept.size + 500))
   end
 
-  it "says when a major collection is wanted, until there is one" do
-    GC.start
+  # Lets many objects grow old.
+  def want_major_collection
     kept = []
-    wanted = 20.times.any? do
+    20.times do
       kept << Array.new(200_000) { Object.new }
-      3.times { described_class.major_collection_wanted? || GC.start(full_mark: false) }
-      described_class.major_collection_wanted?
+      3.times { described_class.major_collection_wanted? ? (return kept) : GC.start(full_mark: false) }
     end
+    raise "no major collection was wanted"
+  end
+
+  it "makes the major collection that is wanted" do
     GC.start
-    expect([wanted, described_class.major_collection_wanted?]).to eq([true, false])
+    expect(described_class.major_collection_wanted?).to be(false)
+    kept = want_major_collection
+    expect { described_class.collect_garbage }.to change { GC.stat(:major_gc_count) }.by(1)
+    expect([described_class.major_collection_wanted?, kept.empty?]).to eq([false, false])
+  end
+
+  it "makes the major collection at once that a minor one has found wanted" do
+    allow(described_class).to receive(:major_collection_wanted?).and_return(true)
+    expect { described_class.collect_garbage }.to change(GC, :count).by(2)
+    allow(described_class).to receive(:major_collection_wanted?).and_return(false)
+    expect { described_class.collect_garbage }.to change(GC, :count).by(1)
   end
 end
