@@ -109,6 +109,11 @@ module PitchforkRs
 
     def refork_condition = config[:refork_condition]
 
+    def out_of_band_gc
+      how = config[:oob_gc]
+      OutOfBandGC.new(how == true ? nil : how[:every]) if how
+    end
+
     def request_hook? = !config[:after_request_complete].nil?
 
     def reopen_logs = @log_files.reopen

@@ -49,6 +49,10 @@ module Mistakes
          "c.rb:2: client_max_header_size: got 100 (Integer), wanted an Integer of at least 1024"
   config "a String for a boolean", "early_hints 'yes'",
          'c.rb:2: early_hints: got "yes" (String), wanted true or false'
+  config "a count for a switch", "oob_gc 250",
+         "c.rb:2: oob_gc: got 250 (Integer), wanted true, false or every: an Integer of at least 1"
+  config "never as an interval", "oob_gc every: 0",
+         /\Ac\.rb:2: oob_gc: got \{.*every.*0\} \(Hash\), wanted true, false or every: an Integer of at least 1\z/
   config "a count for limits", "refork_after 50",
          "c.rb:2: refork_after: got 50 (Integer), wanted an Array of Integers of at least 1, such as [50, 100, 1000], " \
          "the last of which may be false"

@@ -314,6 +314,18 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
       end
     end
 
+    it "takes oob_gc as true, false or an interval" do
+      expect([true, false].map { |value| configure("oob_gc #{value}")[:oob_gc] }).to eq([true, false])
+      expect(configure("oob_gc every: 250")[:oob_gc]).to eq(every: 250)
+      expect(described_class.new[:oob_gc]).to be(false)
+      wanted = "wanted true, false or every: an Integer of at least 1"
+      expect(complaint_of("oob_gc nil")).to eq("oob_gc: got nil, #{wanted}")
+      expect(complaint_of("oob_gc 5")).to eq("oob_gc: got 5 (Integer), #{wanted}")
+      ["every: 0", "every: 2.5", "every: 5, at: 7", "often: 5", "({})"].each do |value|
+        expect(complaint_of("oob_gc #{value}")).to match(/\Aoob_gc: got \{.*\} \(Hash\), #{wanted}\z/)
+      end
+    end
+
     %i[client_header_timeout client_body_timeout write_timeout].each do |name|
       it "takes #{name} in seconds, whole or not" do
         times = [0.001, 1, 2.5]

@@ -28,6 +28,16 @@ module PitchforkRs
           end
         end
 
+        # A switch that may say how often instead.
+        #
+        # @param option [Symbol] the only key of that Hash
+        def switch_or(option)
+          new("true, false or #{option}: an Integer of at least 1", reader: boolean.method(:read)) do |value|
+            boolean.accept?(value) ||
+              (value.is_a?(Hash) && value.keys == [option] && value[option].is_a?(Integer) && value[option].positive?)
+          end
+        end
+
         # @param nil_resets [Boolean] whether `nil` brings the default back
         def path(nil_resets: false)
           new("a path, as a String or a Pathname", nil_resets: nil_resets, reader: :itself.to_proc) do |value|

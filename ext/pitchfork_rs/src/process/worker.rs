@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use magnus::typed_data::Obj;
-use magnus::value::ReprValue;
+use magnus::value::{BoxValue, ReprValue};
 use magnus::{Class, Error, RHash, RString, Ruby, Value};
 use pitchfork_core::children::{Kind, Millis};
 use pitchfork_core::error::Error as CoreError;
@@ -76,7 +76,11 @@ impl Worker {
         child.report(ruby, Report::Ready)?;
 
         let mut serving = Serving::new(ruby, child, self.handler, private, timeout)?;
-        let ended = serving.serve(ruby).and_then(|turn| {
+        let ended = serving.serve(ruby);
+        // A mold prepares, and a worker leaves, as if there had been no collector.
+        let told = serving.tell_collector("end");
+        let ended = ended.and_then(|turn| {
+            told?;
             match turn {
                 Turn::Leave { drain: true } => serving.drain(ruby)?,
                 Turn::Leave { drain: false } => serving.take_last_call(ruby)?,
@@ -113,6 +117,8 @@ struct Serving {
     /// Whether there is anything to run after each request. Finding that out takes longer than many a request.
     has_request_hook: bool,
     condition: Option<Value>,
+    /// Collects garbage between requests, if the configuration wants that.
+    collector: Option<BoxValue<Value>>,
     promoting: bool,
 }
 
@@ -129,7 +135,11 @@ impl Serving {
         let condition: Value = child.house.server.call(ruby, "refork_condition", ())?;
         let condition = (!condition.is_nil()).then_some(condition);
         let has_request_hook = child.house.server.call(ruby, "request_hook?", ())?.to_bool();
-        Ok(Self { child, handler, seats, timeout, has_request_hook, condition, promoting: false })
+        let collector: Value = child.house.server.call(ruby, "out_of_band_gc", ())?;
+        let collector = (!collector.is_nil()).then(|| BoxValue::new(collector));
+        let serving = Self { child, handler, seats, timeout, has_request_hook, condition, collector, promoting: false };
+        serving.tell_collector("begin")?;
+        Ok(serving)
     }
 
     fn serve(&mut self, ruby: &Ruby) -> Result<Turn, Error> {
@@ -152,9 +162,12 @@ impl Serving {
             self.look_around(ruby, false);
             mail = if let Some(connection) = self.accept(ruby) {
                 self.serve_connection(ruby, &connection)?;
+                drop(connection);
+                self.tell_collector("count_request")?;
                 false
             } else {
                 self.look_around(ruby, true);
+                self.tell_collector("pause")?;
                 self.wait(ruby)?
             };
         }
@@ -187,6 +200,14 @@ impl Serving {
     fn log_failure(&self, ruby: &Ruby, result: Result<(), CoreError>) {
         if let Err(error) = result {
             self.child.house.server.log(ruby, Level::Error, &format!("listen loop error: {error}"));
+        }
+    }
+
+    /// Calls a method of the collector, if there is one.
+    fn tell_collector(&self, method: &str) -> Result<(), Error> {
+        match &self.collector {
+            Some(collector) => collector.funcall::<_, _, Value>(method, ()).map(drop),
+            None => Ok(()),
         }
     }
 

@@ -113,6 +113,20 @@ module PitchforkRs
     #   @raise [ConfigurationError]
     directive :mold_prepare, ValueCheck.boolean, default: true
 
+    # @!method oob_gc(how)
+    #   Whether a worker that has nothing to do collects garbage when the next request would have to. On Ruby 3.4 and
+    #   later no request has to wait for a major collection then. The default is false.
+    #
+    #   @example
+    #     oob_gc true
+    #   @example At least every 250 requests
+    #     oob_gc every: 250
+    #
+    #   @param how [Boolean, Hash{Symbol => Integer}] with `every:`, collections also come after that many requests,
+    #     at least 1
+    #   @raise [ConfigurationError]
+    directive :oob_gc, ValueCheck.switch_or(:every), default: false
+
     # @!endgroup
   end
 end
