@@ -16,7 +16,7 @@ Gem::Specification.new do |spec|
 
   spec.files = Dir[
     "lib/**/*.rb", "exe/*", "ext/**/*.{rs,rb,toml}", "Cargo.{toml,lock}",
-    "docs/*.md", "README.md", "CHANGELOG.md", "LICENSE"
+    "docs/*.{md,svg}", "README.md", "CHANGELOG.md", "LICENSE"
   ]
   spec.bindir = "exe"
   spec.executables = ["pitchfork-rs"]
