@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
-require "optparse"
+require_relative "../common/arguments"
 require_relative "application"
 require_relative "subjects"
 
 module Cow
   # What the command line asks for.
   class Options
+    include Bench::Arguments
+
     # Files that are written unless others are named.
     OUTPUT = File.join(ROOT, "tmp/benchmark/cow")
 
@@ -20,8 +22,7 @@ module Cow
       @rounds = 3
       @limit = 285.0
       @output = OUTPUT
-      rest = parser.parse(arguments)
-      raise OptionParser::InvalidArgument, rest.join(" ") if rest.any?
+      read(arguments, parser)
 
       @applications = @applications.values
       @subjects = @subjects.values
@@ -33,11 +34,11 @@ module Cow
       OptionParser.new("Usage: cow [options]") do |opts|
         opts.on("--only A,B", Array, "applications: #{@applications.keys.join(", ")}",
                 "(those that can be served)") do |names|
-          @applications = choose(names, @applications)
+          @applications = @applications.slice(*choose(names, @applications.keys))
         end
         opts.on("--subjects A,B", Array, "what is measured: #{@subjects.keys.join(", ")}",
                 "(what is installed)") do |names|
-          @subjects = choose(names, @subjects)
+          @subjects = @subjects.slice(*choose(names, @subjects.keys))
         end
         add_amounts(opts)
         opts.on("--output PATH", "writes PATH.json and PATH.svg (tmp/benchmark/cow)") { |path| @output = path }
@@ -54,19 +55,6 @@ module Cow
       opts.on("--limit N", Float, "seconds for everything, if need be with fewer rounds (285)") do |n|
         @limit = positive(n)
       end
-    end
-
-    def choose(names, known)
-      unknown = names - known.keys
-      raise OptionParser::InvalidArgument, "#{unknown.join(", ")}, known are #{known.keys.join(", ")}" if unknown.any?
-
-      known.slice(*names)
-    end
-
-    def positive(number)
-      raise OptionParser::InvalidArgument, "#{number}, wants more than 0" unless number.positive?
-
-      number
     end
   end
 end

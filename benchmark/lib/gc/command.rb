@@ -2,8 +2,8 @@
 
 require "fileutils"
 require "json"
-require "optparse"
 require "tmpdir"
+require_relative "../common/arguments"
 require_relative "../common/signals"
 require_relative "../run/scenario"
 require_relative "../run/server"
@@ -14,6 +14,8 @@ require_relative "pace"
 module Garbage
   # The command line.
   class Command
+    include Bench::Arguments
+
     RACKUP = File.expand_path("app.ru", __dir__)
     OUTPUT = File.expand_path("../../../tmp/benchmark/gc.json", __dir__)
     SCENARIO = Run::Scenario.new(name: "gc", path: "/", answer: "1274250\n")
@@ -30,8 +32,7 @@ module Garbage
       @limit = 110
       @output = OUTPUT
       @settings = ["oob_gc true"]
-      rest = parser.parse(arguments)
-      raise OptionParser::InvalidArgument, rest.join(" ") if rest.any?
+      read(arguments, parser)
     rescue OptionParser::ParseError => e
       abort "gc: #{e.message}; see --help"
     end
@@ -147,12 +148,6 @@ module Garbage
         end
         opts.on("--output PATH", "where the figures go (tmp/benchmark/gc.json)") { |path| @output = path }
       end
-    end
-
-    def positive(number)
-      raise OptionParser::InvalidArgument, "#{number}, wants more than 0" unless number.positive?
-
-      number
     end
   end
 end

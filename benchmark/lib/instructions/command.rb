@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require "optparse"
 require "tmpdir"
+require_relative "../common/arguments"
 require_relative "../common/signals"
 require_relative "../common/tool"
 require_relative "callgrind"
@@ -10,14 +10,15 @@ require_relative "record"
 module Instructions
   # The command line.
   class Command
+    include Bench::Arguments
+
     # The difference between the two makes start and end cancel out, the first requests with what they load as well.
     FEW = 200
     MANY = 1200
 
     def initialize(arguments)
       @times = 3
-      rest = parser.parse(arguments)
-      raise OptionParser::InvalidArgument, rest.join(" ") if rest.any?
+      read(arguments, parser)
     rescue OptionParser::ParseError => e
       abort "instructions: #{e.message}; see --help"
     end
@@ -59,9 +60,7 @@ module Instructions
       OptionParser.new("Usage: instructions [options]") do |opts|
         opts.on("--record", "write the count into #{File.basename(Record::FILE)}") { @record = true }
         opts.on("--times N", Integer, "count so often, and take the median (3)") do |times|
-          raise OptionParser::InvalidArgument, "#{times}, wants more than 0" unless times.positive?
-
-          @times = times
+          @times = positive(times)
         end
       end
     end

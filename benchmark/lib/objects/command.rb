@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-require "optparse"
 require "rack"
 require "tmpdir"
+require_relative "../common/arguments"
 require_relative "../common/client"
 require_relative "../common/signals"
 require_relative "../run/server"
@@ -11,6 +11,8 @@ require_relative "../run/scenario"
 module Objects
   # The command line.
   class Command
+    include Bench::Arguments
+
     # Before them each server makes what it makes once.
     FIRST = 50
     REQUESTS = 100
@@ -19,8 +21,7 @@ module Objects
 
     def initialize(arguments)
       @servers = known
-      rest = parser.parse(arguments)
-      raise OptionParser::InvalidArgument, rest.join(" ") if rest.any?
+      read(arguments, parser)
     rescue OptionParser::ParseError => e
       abort "objects: #{e.message}; see --help"
     end
@@ -93,10 +94,7 @@ module Objects
     def parser
       OptionParser.new("Usage: objects [options]") do |opts|
         opts.on("--servers A,B", Array, "of #{known.join(", ")} (those that are installed)") do |names|
-          unknown = names - known
-          raise OptionParser::InvalidArgument, "#{unknown.join(", ")}, known are #{known.join(", ")}" if unknown.any?
-
-          @servers = names
+          @servers = choose(names, known)
         end
       end
     end

@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
-require "optparse"
+require_relative "../common/arguments"
 require_relative "contender"
 require_relative "scenario"
 
 module Run
   # What the command line asks for.
   class Options
+    include Bench::Arguments
+
     # Files that are written unless others are named.
     OUTPUT = File.join(Contender::ROOT, "tmp/benchmark/run")
 
@@ -20,19 +22,19 @@ module Run
       @seconds = 1
       @limit = 285.0
       @output = OUTPUT
-      rest = parser.parse(arguments)
-      raise OptionParser::InvalidArgument, rest.join(" ") if rest.any?
+      read(arguments, parser)
     end
 
     private
 
     def parser
       OptionParser.new("Usage: run [options]") do |opts|
-        opts.on("--only A,B", Array, "scenarios: #{names(SCENARIOS)}", "(all but fairness)") do |names|
-          @scenarios = choose(names, SCENARIOS)
+        opts.on("--only A,B", Array, "scenarios: #{names_of(SCENARIOS).join(", ")}", "(all but fairness)") do |names|
+          @scenarios = named(names, SCENARIOS)
         end
-        opts.on("--servers A,B", Array, "servers: #{names(CONTENDERS)}", "(those that are installed)") do |names|
-          @servers = choose(names, CONTENDERS)
+        opts.on("--servers A,B", Array, "servers: #{names_of(CONTENDERS).join(", ")}",
+                "(those that are installed)") do |names|
+          @servers = named(names, CONTENDERS)
         end
         add_amounts(opts)
         opts.on("--output PATH", "writes PATH.json and PATH.svg (tmp/benchmark/run)") { |path| @output = path }
@@ -47,19 +49,10 @@ module Run
       end
     end
 
-    def names(things) = things.map(&:name).join(", ")
+    def names_of(things) = things.map(&:name)
 
-    def choose(names, known)
-      names.map do |name|
-        known.find { |one| one.name == name } or
-          raise OptionParser::InvalidArgument, "#{name}, known are #{names(known)}"
-      end
-    end
-
-    def positive(number)
-      raise OptionParser::InvalidArgument, "#{number}, wants more than 0" unless number.positive?
-
-      number
+    def named(names, known)
+      choose(names, names_of(known)).map { |name| known.find { |one| one.name == name } }
     end
   end
 end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "optparse"
+require_relative "../common/arguments"
 require_relative "scenarios/drain"
 require_relative "scenarios/kill_mold"
 require_relative "scenarios/kill_monitor"
@@ -11,6 +11,8 @@ require_relative "scenarios/self_check"
 module Soak
   # The command line.
   class Command
+    include Bench::Arguments
+
     Options = Struct.new(:seconds, :every, :times, :clients, :workers, :unix, :keep, keyword_init: true)
 
     # `all` drains over both kinds of sockets, and reforks under a second kind of load: among many clients nobody
@@ -77,9 +79,7 @@ module Soak
     end
 
     def set(name, value)
-      raise OptionParser::InvalidArgument, value.to_s if value.is_a?(Numeric) && !value.positive?
-
-      @options[name] = value
+      @options[name] = value.is_a?(Numeric) ? positive(value) : value
     end
   end
 end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require "optparse"
 require "tmpdir"
+require_relative "../common/arguments"
 require_relative "../common/client"
 require_relative "../common/signals"
 require_relative "../run/server"
@@ -12,6 +12,8 @@ require_relative "switches"
 module Wakeups
   # The command line.
   class Command
+    include Bench::Arguments
+
     Counts = Struct.new(:workers, :woken, :switches, :idle, keyword_init: true)
 
     FORMAT = "%-14s %8s  %-26s %-22s %s"
@@ -20,8 +22,7 @@ module Wakeups
       @workers = 64
       @requests = 100
       @servers = %w[pitchfork-rs]
-      rest = parser.parse(arguments)
-      raise OptionParser::InvalidArgument, rest.join(" ") if rest.any?
+      read(arguments, parser)
     rescue OptionParser::ParseError => e
       abort "wakeups: #{e.message}; see --help"
     end
@@ -100,24 +101,13 @@ module Wakeups
       OptionParser.new("Usage: wakeups [options]") do |opts|
         opts.on("--workers N", Integer, "idle workers (64)") { |n| @workers = positive(n) }
         opts.on("--requests N", Integer, "requests, one after the other (100)") { |n| @requests = positive(n) }
-        opts.on("--servers A,B", Array, "of #{known.join(", ")} (pitchfork-rs)") { |names| @servers = choose(names) }
+        opts.on("--servers A,B", Array, "of #{known.join(", ")} (pitchfork-rs)") do |names|
+          @servers = choose(names, known)
+        end
       end
     end
 
     # The floor's workers have no titles.
     def known = Run::CONTENDERS.map(&:name) - ["floor"]
-
-    def choose(names)
-      unknown = names - known
-      raise OptionParser::InvalidArgument, "#{unknown.join(", ")}, known are #{known.join(", ")}" if unknown.any?
-
-      names
-    end
-
-    def positive(number)
-      raise OptionParser::InvalidArgument, "#{number}, wants more than 0" unless number.positive?
-
-      number
-    end
   end
 end
