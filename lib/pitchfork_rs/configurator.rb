@@ -218,7 +218,9 @@ module PitchforkRs
     def native_settings
       names = %i[worker_processes soft_timeout cleanup_timeout spawn_timeout refork_max_unavailable mold_prepare setpgid
                  max_consecutive_spawn_errors
-                 client_body_buffer_size client_header_timeout client_body_timeout client_min_rate
+                 client_body_buffer_size client_header_timeout keepalive_timeout keepalive_requests
+                 response_buffer_size
+                 client_body_timeout client_min_rate
                  client_max_header_size client_max_body_size write_timeout rewindable_input early_hints
                  check_client_connection]
       names.to_h { |name| [name, set[name]] }

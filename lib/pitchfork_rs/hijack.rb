@@ -7,13 +7,13 @@ module PitchforkRs
   class Hijack
     # Asked of each object by `Array#flatten`, `puts` and the like, which may come after the request.
     def respond_to_missing?(name, _include_private = false)
-      to_io.respond_to?(name)
+      look.respond_to?(name)
     rescue IOError
       false
     end
 
     def method_missing(name, ...)
-      to_io.respond_to?(name) ? to_io.public_send(name, ...) : super
+      look.respond_to?(name) ? to_io.public_send(name, ...) : super
     end
   end
 end

@@ -9,6 +9,16 @@ module PitchforkRs
     @open_ios = OpenIOs.new if Compatibility.reliable_weak_tables?
 
     class << self
+      # @!method connections
+      #   How many connections the reactor holds in each state, and how many it has ever seen through. All are 0
+      #   without a reactor, but for the last three once there has been one.
+      #
+      #   @return [Hash{Symbol => Integer}] frozen; `:idle`, between two requests; `:reading`, part of a request is
+      #     there; `:ready`, a whole request waits for a worker; `:writing`, a client still takes a response;
+      #     `:handed_over`, requests that workers were ever given; `:refused`, those that were ever answered with an
+      #     error before a worker saw them; `:closed_by_deadline`, connections that were ever closed because their time
+      #     was over
+
       # Keeps an IO open when {close_all_ios!} is called, for as long as it lives. Does nothing before Ruby 3.2.3.
       #
       # @param io [#to_io]

@@ -61,11 +61,5 @@ RSpec.describe "the benchmark's servers", :in_tmpdir do
       expect { described_class.capture("no-such-command") }
         .to raise_error(Bench::Tool::Failed, "wants the command no-such-command, which is not installed")
     end
-
-    def group_ended?(leader)
-      Process.kill(0, -leader) && false
-    rescue Errno::ESRCH
-      true
-    end
   end
 end

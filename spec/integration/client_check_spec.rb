@@ -14,7 +14,7 @@ RSpec.describe "check_client_connection", :server do
   # What the application is called with when a client has left before its turn came.
   def calls_after_leaving(listen, config, leave: :close)
     server = start(app, listen: listen, config: config)
-    waiting = server.connect.tap { |socket| socket.write("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n") }
+    waiting = server.connect.tap { |socket| socket.write("GET /wait HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") }
     server.alive_until("a busy worker") { server.workers.any? { |one| one.status.include?("processing: /wait") } }
     leaving = server.connect
     leaving.write("GET /left HTTP/1.1\r\nHost: a\r\n\r\n")

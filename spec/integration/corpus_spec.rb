@@ -6,24 +6,38 @@ require "support/corpus/player"
 require "support/server"
 require "tmpdir"
 
-# Plays every case against one server, over real sockets: whole, and in many pieces.
+# Plays every case over real sockets: whole, and in many pieces; and among other requests on one connection.
 RSpec.describe "The HTTP corpus" do
   before(:context) do
     @directory = Dir.mktmpdir("pitchfork-rs-corpus-")
+    @workers = {}
+    @players = Hash.new { |players, config| players[config] = play_at(config) }
+  end
+
+  # Where each case stands alone.
+  def alone(kase) = @players["keepalive_timeout 0\n#{kase.config}"]
+
+  def among(kase) = @players[kase.config]
+
+  def play_at(config)
+    directory = File.join(@directory, @players.size.to_s)
+    server = start_at(directory, config)
+    @workers[server] = server.worker.pid
+    tcp, unix = server.addresses.partition { |address| address.include?(":") }.flatten
+    connect = { whole: -> { server.connect(tcp) }, cut: -> { server.connect(unix) } }
+    random = Random.new(RSpec.configuration.seed)
+    Corpus::Player.new(directory, log: server.path("log"), connect: connect, random: random)
+  end
+
+  def start_at(directory, config)
     app = File.join(Corpus::DIRECTORY, "app.ru")
-    socket = File.join(@directory, "socket")
-    @server = Server.new(@directory, "instance_eval(File.read(#{app.dump}), #{app.dump})",
-                         config: "early_hints true\n", listen: ["127.0.0.1:0", socket])
-    @server.wait_until_ready
-    address = @server.addresses.grep(/:/).first
-    connect = { whole: -> { @server.connect(address) }, cut: -> { @server.connect(socket) } }
-    @player = Corpus::Player.new(@directory, log: @server.path("log"), connect: connect,
-                                             random: Random.new(RSpec.configuration.seed))
-    @worker = @server.worker.pid
+    Server.new(directory, "instance_eval(File.read(#{app.dump}), #{app.dump})",
+               config: "early_hints true\nclient_header_timeout 60\n#{config}",
+               listen: ["127.0.0.1:0", File.join(directory, "socket")]).wait_until_ready
   end
 
   after(:context) do
-    @server.clean_up
+    @workers.each_key(&:clean_up)
     FileUtils.remove_entry(@directory)
   end
 
@@ -31,7 +45,15 @@ RSpec.describe "The HTTP corpus" do
     describe section.title do
       section.cases.select(&:applies?).each do |kase|
         it kase.name do
-          problems = @player.play_all_ways(kase).filter_map { |outcome| report(kase, outcome) }
+          problems = alone(kase).play_all_ways(kase).filter_map { |outcome| report(kase, outcome) }
+          expect(problems).to be_empty, -> { problems.join("\n\n") }
+        end
+
+        next unless kase.among?
+
+        it "#{kase.name}, among other requests on one connection" do
+          plain = alone(kase).play(kase)
+          problems = among(kase).play_among(kase).filter_map { |among| among.problem(kase, plain) }
           expect(problems).to be_empty, -> { problems.join("\n\n") }
         end
       end
@@ -40,16 +62,16 @@ RSpec.describe "The HTTP corpus" do
 
   it "passes Rack::Lint with every response that conforms to Rack" do
     problems = Corpus.cases.select(&:linted?).flat_map do |kase|
-      plain = @player.play(kase)
-      linted = @player.play_linted(kase)
+      plain = alone(kase).play(kase)
+      linted = alone(kase).play_linted(kase)
       same = [plain, linted].map { |outcome| [outcome.status, outcome.decoded] }.uniq.one?
       same ? [] : ["#{kase.name}: #{linted}\n#{linted.log[0, 500]}"]
     end
     expect(problems).to be_empty, -> { problems.join("\n\n") }
   end
 
-  it "leaves the worker as it was" do
-    expect(@server.worker.pid).to eq(@worker)
+  it "leaves the workers as they were" do
+    expect(@workers.keys.to_h { |server| [server, server.worker.pid] }).to eq(@workers)
   end
 
   it "has a case, or a spec of its own, for each rule" do

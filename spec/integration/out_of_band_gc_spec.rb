@@ -10,7 +10,7 @@ RSpec.describe "oob_gc", :server do
     MARKS = -> { GC.respond_to?(:config) ? GC.config[:rgengc_allow_full_mark] : "always" }
     WORK = { "/light" => -> {}, "/heavy" => -> { Array.new(2_000) { |i| "string #{i}" } },
              "/keep" => -> { KEPT << Array.new(30_000) { |i| "string #{i}" } },
-             "/wait" => -> { File.open("gate", "r+", &:gets) },
+             "/wait" => -> { File.open("gate", "r+", &:gets) && GC.start }, "/collect" => -> { GC.start },
              "/fork" => -> { Process.wait(fork { File.write("child", MARKS.call) }) } }
     KEPT = []
     LAST = []
@@ -39,6 +39,12 @@ RSpec.describe "oob_gc", :server do
     end
   end
 
+  # Then there is room for some hundred more without a collection of Ruby's own.
+  def ask_light(server, times)
+    ask(server, "/light", times - 1)
+    ask(server, "/collect", 1)
+  end
+
   it "keeps collections away from requests" do
     server = start(rackup, config: "oob_gc true")
     ask(server, "/heavy", 5)
@@ -59,13 +65,13 @@ RSpec.describe "oob_gc", :server do
 
   it "makes none if little is allocated" do
     server = start(rackup, config: "oob_gc true")
-    ask(server, "/light", 5)
+    ask_light(server, 5)
     expect(counts(ask(server, "/light", 20)).map { |count| count[:all] }).to eq([0, 0])
   end
 
   it "makes one after so many requests if they are limited" do
     server = start(rackup, config: "oob_gc every: 4")
-    ask(server, "/light", 5)
+    ask_light(server, 5)
     during, between = counts(ask(server, "/light", 20))
     expect([during[:all], between[:all]]).to eq([0, 5])
   end
@@ -78,7 +84,10 @@ RSpec.describe "oob_gc", :server do
     server.open_gate
     waiting.join
     rows = sockets.map { |socket| RawResponse.parse(socket.read).body }
-    expect(counts(rows).map { |count| count[:all] }).to eq([0, 1])
+    # Ruby may count two for the one.
+    each = rows.map { |row| counts([row]) }
+    expect(each.map { |during, _| during[:all] }.sum).to eq(0)
+    expect(each.count { |_, between| between[:all].positive? }).to eq(1)
   ensure
     sockets&.each(&:close)
   end

@@ -50,6 +50,22 @@ RSpec.describe "a listener of one worker alone", :server do
     expect(server.log).not_to match(/in use|Error/)
   end
 
+  it "does not keep a worker that leaves for the clients that wait in the reactor" do
+    server = start("run ->(_) { [200, {}, [Pitchfork::Info.connections[:reading].to_s]] }", config: <<~'CONFIG')
+      client_header_timeout 30
+      after_worker_fork { |server, _| server.listen("unix:private-#{Process.pid}.sock", tries: 0) }
+    CONFIG
+    slow = server.connect.tap { |socket| socket.write("GET / HT") }
+    server.alive_until("the hand-over") { server.get.body == "1" }
+    pid = server.worker.pid
+    began = now
+    server.signal(:TERM, to: pid)
+    server.wait_for_another_worker(pid)
+    expect(now - began).to be < 5
+  ensure
+    slow&.close
+  end
+
   it "is tried again while its address is in use" do
     TCPServer.open("127.0.0.1", 0) do |taken|
       address = "127.0.0.1:#{taken.addr[1]}"

@@ -26,10 +26,13 @@ RSpec.describe "The Rails example", :server, skip: RailsExample.obstacle do
 
   def tallies(server) = query(server, "SELECT name, value FROM tallies").to_h
 
-  # In the middle of a request, so that exactly one client is concerned. Gives what that one gets.
+  # In the middle of a request, so that exactly one client is concerned: one that is told to send its body, and
+  # does not. Gives what that one gets.
   def kill_worker(server)
     socket = server.connect
-    socket.write("POST /entries HTTP/1.1\r\nHost: a\r\nX-Request-Id: victim\r\nContent-Length: 9\r\n\r\nhalf")
+    fields = ["X-Request-Id: victim", "Content-Length: 9", "Expect: 100-continue"].map { |field| "#{field}\r\n" }
+    socket.write("POST /entries HTTP/1.1\r\nHost: a\r\n#{fields.join}\r\n")
+    expect(socket.readpartial(100)).to eq("HTTP/1.1 100 Continue\r\n\r\n")
     victim = server.alive_until("the victim") { server.workers.find { |one| one.title.include?("victim") } }
     server.signal(:KILL, to: victim.pid)
     server.alive_until("another worker") { (found = server.worker(victim.nr)) && found.pid != victim.pid }

@@ -9,7 +9,7 @@ RSpec.describe "a request" do
     table, status = Open3.capture2(RbConfig.ruby, tool, "--servers", "pitchfork-rs")
     objects = table.scan(/^(\S+) +(\d+\.\d)/).to_h.transform_values { |count| Float(count) }
     expect(status).to be_success
-    # Strings for path, host, name and address, and one object each for environment, input, hijack and callbacks.
-    expect(objects["pitchfork-rs"] - objects["application"]).to be_between(4, 8)
+    # Strings for the path, two fields, the name, the port and the address; and input, hijack and callbacks.
+    expect(objects["pitchfork-rs"] - objects["application"]).to eq(9)
   end
 end

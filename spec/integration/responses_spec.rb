@@ -220,13 +220,29 @@ RSpec.describe "A response", :server do
 
     it "has them before the body is read" do
       start_app("env['rack.early_hints'].call({ 'link' => 'a' }); [200, {}, [env['rack.input'].read]]",
-                config: "early_hints true\n")
-      talk("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n") do |socket|
+                config: "early_hints true\nrewindable_input false\n")
+      talk("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\n") do |socket|
         expect(socket.readpartial(1_000)).to eq("HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n")
         socket.write("abc")
         expect(socket.read).to end_with("\r\n\r\nabc")
       end
     end
+  end
+
+  it "is asked for without delay also on a socket that keeps back what is short" do
+    start_app("[200, {}, [env['rack.input'].read]]", config: "listen '127.0.0.1:0', tcp_nopush: true", listen: [])
+    @app.alive_until("listening") { @app.addresses.any? }
+    fields = ["Host: a", "Connection: close", "Content-Length: 3", "Expect: 100-continue"]
+    # The kernel would wait for 0.2 s each time.
+    began = now
+    10.times do
+      talk("POST / HTTP/1.1\r\n#{fields.join("\r\n")}\r\n\r\n") do |socket|
+        expect(socket.readpartial(1_000)).to eq("HTTP/1.1 100 Continue\r\n\r\n")
+        socket.write("abc")
+        expect(socket.read).to end_with("\r\n\r\nabc")
+      end
+    end
+    expect(now - began).to be < 1.5
   end
 
   describe "when it is over" do

@@ -130,7 +130,7 @@ RSpec.describe "listening sockets", :server do
           [200, {}, [waiting.to_s]]
         }
       RUBY
-      first = server.connect.tap { |socket| socket.write("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n") }
+      first = server.connect.tap { |socket| socket.write("GET /wait HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") }
       server.alive_until("a busy worker") { server.workers.any? { |one| one.status.include?("processing: /wait") } }
       others = Array.new(3) { server.connect.tap { |socket| socket.write(ServerExamples::GET) } }
       queue = ":#{hex(server.port)} 00000000:0000 0A 00000000:00000003"

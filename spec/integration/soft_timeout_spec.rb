@@ -87,7 +87,7 @@ RSpec.describe "the soft timeout", :server do
   end
 
   it "is put off by extend_deadline, for the request in hand only" do
-    server = start(<<~RUBY, workers: 2, config: "timeout 3, cleanup: 2")
+    server = start(<<~RUBY, workers: 2, config: "timeout 3, cleanup: 2\nrewindable_input false")
       run lambda { |env|
         timeout = env["pitchfork.timeout"]
         before = timeout.deadline
@@ -106,7 +106,7 @@ RSpec.describe "the soft timeout", :server do
     simple = Thread.new { ask_slow(server) }
     # A client that is waited for stops the clock; the extension must outlast that.
     socket = server.connect
-    socket.write("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nda")
+    socket.write("POST /slow HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 4\r\n\r\nda")
     server.alive_until("the reading") { File.exist?(server.path("reading")) }
     socket.write("ta")
     expect([socket.read, simple.value]).to all(end_with("[true, 5, -3]"))
@@ -118,7 +118,7 @@ RSpec.describe "the soft timeout", :server do
   end
 
   it "goes on counting where it stopped when a client was waited for" do
-    server = start(<<~RUBY, config: "timeout 3")
+    server = start(<<~RUBY, config: "timeout 3\nrewindable_input false")
       run lambda { |env|
         sleep 2
         File.write("reading", "")

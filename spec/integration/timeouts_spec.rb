@@ -54,7 +54,7 @@ RSpec.describe "timeouts", :server do
   it "do not end a worker that waits for a client" do
     server = start("run ->(env) { [200, {}, [env['rack.input'].read, Process.pid.to_s]] }", config: "timeout 3")
     socket = server.connect
-    socket.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nda")
+    socket.write("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 4\r\n\r\nda")
     # Longer than soft and hard timeout together; nothing else would show it.
     expect(socket.wait_readable(5.5)).to be_nil
     socket.write("ta")

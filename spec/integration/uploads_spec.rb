@@ -15,7 +15,7 @@ RSpec.describe "files of uploads", :server do
   HTTP
 
   let(:upload) do
-    "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\n" \
+    "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary=x\r\n" \
       "Content-Length: #{UPLOAD.bytesize}\r\n\r\n#{UPLOAD}"
   end
 
@@ -28,6 +28,18 @@ RSpec.describe "files of uploads", :server do
     word, path = content(upload).split
     expect([word, notes]).to eq(["content", ["there: true"]])
     wait_until("the removal") { !File.exist?(path) }
+  end
+
+  it "are removed when the reactor still sends the response" do
+    start_app(<<~RUBY, config: "listen '127.0.0.1:0', sndbuf: 20_000", listen: [])
+      NOTE.(Rack::Request.new(env).params["file"][:tempfile].path)
+      [200, {}, ["x" * 900_000]]
+    RUBY
+    @app.alive_until("listening") { @app.addresses.any? }
+    talk(upload) do |socket|
+      wait_until("the removal") { !File.exist?(notes.first) }
+      expect(socket.read.bytesize).to be > 900_000
+    end
   end
 
   it "are removed when the application has raised, and one that cannot be does not keep the others" do

@@ -8,6 +8,12 @@ RSpec.describe PitchforkRs::Info, :in_process, :gc_stress do
       expect(stressed { [described_class.workers_count, described_class.live_workers_count] }).to eq([0, 0])
     end
 
+    it "knows of no connections" do
+      expect(stressed { described_class.connections })
+        .to eq(idle: 0, reading: 0, ready: 0, writing: 0, handed_over: 0, refused: 0, closed_by_deadline: 0)
+        .and(be_frozen)
+    end
+
     it "is not shutting down" do
       expect(stressed { described_class.shutting_down? }).to be(false)
     end

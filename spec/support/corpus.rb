@@ -12,7 +12,11 @@ require "yaml"
 # of pieces, and a piece may be `{repeat: STRING, times: NUMBER}`; in place of a field there may be `{field: STRING,
 # times: NUMBER}`.
 #
-# What is expected is listed in {Corpus::Check}.
+# `config` is the configuration that a case holds for, if it is not the default.
+#
+# What is expected is listed in {Corpus::Check}. Among other requests on one connection a case has the same answer; it
+# is the last one there if it was refused, came with HTTP/1.0, or has `persists: false`. `next` is the status of the
+# answer to what its own bytes hold behind it.
 module Corpus
   DIRECTORY = File.expand_path("../corpus", __dir__)
   HOST = "Host: example.org"
@@ -76,6 +80,8 @@ module Corpus
     # Whether it holds for the Rack that is there.
     def applies? = !key?("rack") || Gem::Requirement.new(data["rack"]).satisfied_by?(Gem::Version.new(Rack.release))
 
+    def config = data.fetch("config", "")
+
     # What is sent at once: a client that waits for `100 Continue` keeps its content back.
     def request
       return Corpus.bytes(data["request"]) if key?("request")
@@ -94,6 +100,12 @@ module Corpus
 
     # Whether the application is called.
     def app_called? = data.fetch("app_called") { response? || status == 200 }
+
+    # Whether the connection goes on behind it.
+    def persists? = data.fetch("persists") { app_called? && !request.match?(%r{\A\S+ \S+ HTTP/1\.0\r}n) }
+
+    # Whether it can stand among other requests: a client that leaves, or waits, has nothing to say behind it.
+    def among? = !key?("client")
 
     def status = data.fetch("status") { response? ? data["app"].fetch("status", 200) : 200 }
 

@@ -43,6 +43,10 @@ module Mistakes
          "c.rb:2: timeout: cleanup: got 0 (Integer), wanted an Integer of at least 2"
   config "no time at all", "client_header_timeout 0",
          "c.rb:2: client_header_timeout: got 0 (Integer), wanted a number of seconds of at least 0.001"
+  config "a connection that is good for nothing", "keepalive_requests 0",
+         "c.rb:2: keepalive_requests: got 0 (Integer), wanted an Integer of at least 1"
+  config "a time before now", "keepalive_timeout(-1)",
+         "c.rb:2: keepalive_timeout: got -1 (Integer), wanted 0, or a number of seconds of at least 0.001"
   config "a negative size", "client_body_buffer_size(-1)",
          "c.rb:2: client_body_buffer_size: got -1 (Integer), wanted an Integer of at least 0"
   config "a size no head fits into", "client_max_header_size 100",

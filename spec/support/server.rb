@@ -146,13 +146,22 @@ class Server
     TCPSocket.new(host.delete("[]"), port)
   end
 
-  # Sends bytes as they are, and gives all that comes back until the connection is closed.
+  # Sends bytes as they are, and gives what comes back: the response to one request, or if that says that the connection
+  # is closed, or only the end of the connection is its own, all that comes.
   def raw(bytes, address = addresses.first)
     socket = connect(address)
     socket.write(bytes)
-    Timeout.timeout(PATIENCE) { socket.read }
+    Timeout.timeout(PATIENCE) { read_response(socket, head: bytes.start_with?("HEAD ")) }
   ensure
     socket&.close
+  end
+
+  # The same on a connection that is there.
+  def read_response(socket, head: false, received: +"".b)
+    received << socket.readpartial(65_536) until ResponseEnd.of(received, head: head)
+    received
+  rescue EOFError
+    received
   end
 
   def exchange(bytes, address = addresses.first) = RawResponse.parse(raw(bytes, address))
@@ -216,7 +225,8 @@ module ServerExamples
   SLOW_BOOT = "#{AT_GATE}\n#{HELLO}".freeze
   SLOW_REFORK = "after_mold_fork { |_, mold| #{AT_GATE} if mold.generation == 1 }".freeze
 
-  GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+  # The connection is closed behind the response to it, so that this can be read to the end of file.
+  GET = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
   # Starts a server; it is ended with the example. Unless `ready` is false it is ready to serve when this returns.
   def start(rackup = HELLO, ready: true, **options)

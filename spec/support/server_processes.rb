@@ -10,6 +10,10 @@ module ServerProcesses
     def worker? = !nr.nil?
     def idle? = title.end_with?("waiting")
     def status = title[/ - (.*)/, 1]
+    # By a signal, or by a tracer.
+    def stopped? = state.casecmp?("t")
+    def sleeping? = state == "S"
+    def state = File.read("/proc/#{pid}/stat")[/.*\) (\S)/m, 1]
   end
 
   # The monitor's children, but not their remains.
@@ -24,6 +28,8 @@ module ServerProcesses
   def worker(number = 0) = workers.find { |worker| worker.nr == number }
 
   def mold = children.find { |child| child.mold? && child.status == "ready" }
+
+  def reactor = children.find { |child| child.title == "pitchfork-rs reactor" }
 
   def monitor_title = entry(pid).title
 

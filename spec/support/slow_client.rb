@@ -46,7 +46,7 @@ module SlowClient
 
   def status_of(socket) = answer(socket)[%r{\AHTTP/1\.1 (\d+)}, 1].to_i
 
-  def get(path = "/") = "GET #{path} HTTP/1.1\r\nHost: a\r\n\r\n"
+  def get(path = "/") = "GET #{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
   def post(body, path = "/") = "POST #{path} HTTP/1.1\r\nHost: a\r\nContent-Length: #{body.bytesize}\r\n\r\n#{body}"
 
@@ -64,11 +64,11 @@ module SlowClient
     nil
   end
 
-  # All that comes, to the end of the connection.
+  # All that comes, to the end of the connection or, if that stays open, of the response.
   def answer(socket)
     received = +"".b
-    Timeout.timeout(Waiting::PATIENCE) { loop { received << socket.readpartial(65_536) } }
-  rescue EOFError, Errno::ECONNRESET
+    Timeout.timeout(Waiting::PATIENCE) { @slow.read_response(socket, received: received) }
+  rescue Errno::ECONNRESET
     received
   ensure
     socket.close

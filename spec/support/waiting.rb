@@ -20,5 +20,12 @@ module Waiting
     result
   end
 
+  # Whether nobody is left of a process group, not even for whoever has to reap it.
+  def group_ended?(leader)
+    Process.kill(0, -leader) && false
+  rescue Errno::ESRCH
+    true
+  end
+
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end

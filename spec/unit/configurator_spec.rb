@@ -13,7 +13,8 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
         worker_processes: 1, soft_timeout: 20, cleanup_timeout: 2, spawn_timeout: 10, refork_max_unavailable: 1,
         mold_prepare: true, setpgid: true, service: false, max_consecutive_spawn_errors: nil,
         client_body_buffer_size: 114_688, client_header_timeout: 10, client_body_timeout: 30,
-        client_min_rate: 500, client_max_header_size: 114_688, client_max_body_size: nil, write_timeout: 30,
+        client_min_rate: 500, keepalive_timeout: 65, keepalive_requests: 1000, response_buffer_size: 1_048_576,
+        client_max_header_size: 114_688, client_max_body_size: nil, write_timeout: 30,
         rewindable_input: true, early_hints: false, check_client_connection: false
       )
       expect(described_class.new.listeners.map(&:first)).to eq(["0.0.0.0:8080"])

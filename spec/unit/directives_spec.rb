@@ -12,7 +12,8 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
   describe "numbers and booleans" do
     {
       worker_processes: 1, spawn_timeout: 1, refork_max_unavailable: 1, client_body_buffer_size: 0,
-      client_min_rate: 0, client_max_header_size: 1024, client_max_body_size: 0
+      client_min_rate: 0, keepalive_requests: 1, response_buffer_size: 0, client_max_header_size: 1024,
+      client_max_body_size: 0
     }.each do |name, minimum|
       it "takes #{name} from #{minimum}" do
         expect(configure("#{name} #{minimum}")[name]).to eq(minimum)
@@ -49,6 +50,17 @@ RSpec.describe PitchforkRs::Configurator, :in_tmpdir do
         wanted = "wanted a number of seconds of at least 0.001"
         expect(complaint_of("#{name} 0")).to eq("#{name}: got 0 (Integer), #{wanted}")
         expect(complaint_of("#{name} '1'")).to eq("#{name}: got \"1\" (String), #{wanted}")
+      end
+    end
+
+    it "takes keepalive_timeout in seconds, whole or not, or 0" do
+      times = [0, 0.0, 0.001, 65, 2.5]
+      taken = times.map { |time| configure("keepalive_timeout #{time}").native_settings[:keepalive_timeout] }
+      expect(taken).to eq(times)
+      wanted = "wanted 0, or a number of seconds of at least 0.001"
+      { "0.0001" => "0.0001 (Float)", "-1" => "-1 (Integer)", "'5'" => '"5" (String)', "nil" => "nil",
+        "Float::NAN" => "NaN (Float)", "Complex(1, 1)" => "(1+1i) (Complex)" }.each do |value, got|
+        expect(complaint_of("keepalive_timeout(#{value})")).to eq("keepalive_timeout: got #{got}, #{wanted}")
       end
     end
 

@@ -46,6 +46,7 @@ RSpec.describe PitchforkRs::Log::JsonFormatter do
     "worker=0 gen=1 pid=23 ready" => { worker: 0, generation: 1, pid: 23 },
     "mold gen=2 pid=24 spawned" => { role: "mold", generation: 2, pid: 24 },
     "monitor pid=25 ready" => { role: "monitor", pid: 25 },
+    "reactor pid=26 ready" => { role: "reactor", pid: 26 },
     "service gen=0 pid=9 ready" => { role: "service", generation: 0, pid: 9 },
     "listening on addr=127.0.0.1:80 fd=7" => { addr: "127.0.0.1:80", fd: 7 },
     "monitor complete status=1" => { status: 1 },

@@ -26,11 +26,14 @@ pub enum Kind {
     Worker(u32),
     /// Runs what the user wants to run once per server, and serves no requests.
     Service,
+    /// Holds the connections that are not ready for the application, and runs no Ruby.
+    Reactor,
 }
 
 impl Kind {
     const MOLD: u32 = u32::MAX;
     const SERVICE: u32 = u32::MAX - 1;
+    const REACTOR: u32 = u32::MAX - 2;
 
     /// One number for a kind, in messages and on the scoreboard: a worker's own, or one that no worker reaches.
     #[must_use]
@@ -38,6 +41,7 @@ impl Kind {
         match self {
             Self::Mold => Self::MOLD,
             Self::Service => Self::SERVICE,
+            Self::Reactor => Self::REACTOR,
             Self::Worker(nr) => nr,
         }
     }
@@ -48,6 +52,7 @@ impl Kind {
         match code {
             Self::MOLD => Self::Mold,
             Self::SERVICE => Self::Service,
+            Self::REACTOR => Self::Reactor,
             nr => Self::Worker(nr),
         }
     }
@@ -109,6 +114,11 @@ impl Child {
         matches!(self.stage, Stage::Leaving | Stage::Killed | Stage::Abandoned)
     }
 
+    /// Whether it was given up and nobody has ever heard of it.
+    fn is_gone(&self) -> bool {
+        self.stage == Stage::Abandoned && self.pid.is_none()
+    }
+
     /// The worker's number, if it is a worker that still occupies it. An abandoned spawn occupies nothing.
     #[must_use]
     pub fn occupies(&self) -> Option<u32> {
@@ -119,21 +129,26 @@ impl Child {
     }
 }
 
-/// The name that log lines give a process of this kind: `worker=0`, `mold`, `service`.
+/// The name that log lines give a process of this kind: `worker=0`, `mold`, `service`, `reactor`.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mold => f.write_str("mold"),
             Self::Service => f.write_str("service"),
+            Self::Reactor => f.write_str("reactor"),
             Self::Worker(nr) => write!(f, "worker={nr}"),
         }
     }
 }
 
-/// The name that log lines give a child: `worker=0 gen=1 pid=42`, `mold gen=1 pid=42`.
+/// The name that log lines give a child: `worker=0 gen=1 pid=42`, `mold gen=1 pid=42`, `reactor pid=42`.
 impl fmt::Display for Child {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} gen={}", self.kind, self.generation)?;
+        self.kind.fmt(f)?;
+        // No promotion has anything to do with the reactor.
+        if self.kind != Kind::Reactor {
+            write!(f, " gen={}", self.generation)?;
+        }
         match self.pid {
             Some(pid) => write!(f, " pid={pid}"),
             None => Ok(()),
@@ -211,12 +226,28 @@ impl Children {
     /// The service that occupies its place, if there is one. An abandoned spawn occupies nothing.
     #[must_use]
     pub fn service(&self) -> Option<&Child> {
-        self.iter().find(|child| child.kind == Kind::Service && child.stage != Stage::Abandoned)
+        self.only(Kind::Service)
+    }
+
+    /// The reactor that occupies its place, if there is one.
+    #[must_use]
+    pub fn reactor(&self) -> Option<&Child> {
+        self.only(Kind::Reactor)
+    }
+
+    fn only(&self, kind: Kind) -> Option<&Child> {
+        self.iter().find(|child| child.kind == kind && child.stage != Stage::Abandoned)
     }
 
     /// Whether no child is left that is known to live.
     #[must_use]
     pub fn all_gone(&self) -> bool {
-        self.iter().all(|child| child.stage == Stage::Abandoned && child.pid.is_none())
+        self.iter().all(Child::is_gone)
+    }
+
+    /// Whether none but reactors are left.
+    #[must_use]
+    pub fn all_others_gone(&self) -> bool {
+        self.iter().all(|child| child.kind == Kind::Reactor || child.is_gone())
     }
 }

@@ -23,6 +23,12 @@ pub enum Error {
         /// Its length in bytes.
         length: usize,
     },
+    /// A packet that hands no connection over.
+    #[error("malformed packet in a queue of connections: {0}")]
+    Parcel(&'static str),
+    /// Nobody has the other end of a queue any more.
+    #[error("a queue of connections has no other end any more")]
+    QueueClosed,
     /// A request to start a child arrived without the descriptor it needs.
     #[error("a request to start a child came without its channel")]
     MissingDescriptor,

@@ -1,7 +1,8 @@
 //! The parts of pitchfork-rs that need no Ruby: decisions, HTTP, sockets and shared memory.
 //!
 //! The modules are layered, from below: [`error`] and [`children`]; [`message`]; [`sys`]; [`refork`]; [`plan`];
-//! [`scoreboard`]; [`listen`]. Each may use those before it, never those after. [`http`] stands alone.
+//! [`scoreboard`]; [`listen`]; [`reactor`]. Each may use those before it, never those after. [`http`] and
+//! [`turns`] stand alone, and of the others [`reactor`] alone uses the first.
 
 pub mod children;
 pub mod error;
@@ -9,6 +10,8 @@ pub mod http;
 pub mod listen;
 pub mod message;
 pub mod plan;
+pub mod reactor;
 pub mod refork;
 pub mod scoreboard;
 pub mod sys;
+pub mod turns;

@@ -3,11 +3,16 @@
 //! One message is one `SOCK_SEQPACKET` packet: a tag byte, then the fields as little-endian integers. A request that
 //! starts a child carries the child's end of its own channel as an `SCM_RIGHTS` descriptor beside the frame.
 
+use std::fmt;
+
 use crate::children::{Kind, Pid, Token};
 use crate::error::Error;
 
 /// The longest frame.
-pub const MAX_FRAME: usize = 32;
+pub const MAX_FRAME: usize = 160;
+
+/// The longest text in a frame, in bytes.
+const LONGEST_TEXT: usize = MAX_FRAME - 1;
 
 /// From the monitor to a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +42,12 @@ pub enum Order {
         /// Serve first what waits in the listeners' queues: the whole server stops, nobody else will.
         drain: bool,
     },
-    /// Reopen the files that are logged to: somebody has renamed them.
+    /// Reopen the files that are logged to: somebody has renamed them. The reactor, which does not know their names,
+    /// gets the monitor's standard error beside it.
     ReopenLogs,
+    /// To the reactor, which has been told to leave: nobody else is left, so nobody will send it anything or take
+    /// anything from it. Exit when the responses in hand are sent.
+    Conclude,
 }
 
 /// From a child to the monitor.
@@ -67,6 +76,46 @@ pub enum Report {
     },
     /// The refork condition of a worker is met.
     ConditionMet,
+    /// A worker has a connection for the reactor, and there is none.
+    ReactorWanted,
+    /// A line for the log, of a child that has no logger of its own.
+    Complaint(Text),
+    /// The same, of what is as it should be and only matters to whoever looks into it.
+    Remark(Text),
+}
+
+/// A short text that travels in a frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Text {
+    bytes: [u8; LONGEST_TEXT],
+    len: usize,
+}
+
+impl Text {
+    /// What fits of a text, which is cut between two characters.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let len = (0..=text.len().min(LONGEST_TEXT)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let mut bytes = [0; LONGEST_TEXT];
+        bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
+        Self { bytes, len }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(self.as_bytes()))
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
 }
 
 impl Order {
@@ -80,6 +129,7 @@ impl Order {
             Self::Promote { token, slot, generation } => Frame::new(2).u64(token.0).u32(slot).u32(generation),
             Self::Leave { drain } => Frame::new(3).u32(u32::from(drain)),
             Self::ReopenLogs => Frame::new(4),
+            Self::Conclude => Frame::new(5),
         }
     }
 
@@ -96,6 +146,7 @@ impl Order {
             2 => Self::Promote { token: Token(fields.u64()?), slot: fields.u32()?, generation: fields.u32()? },
             3 => Self::Leave { drain: fields.flag()? },
             4 => Self::ReopenLogs,
+            5 => Self::Conclude,
             tag => return Err(Error::Frame { tag, length: frame.len() }),
         };
         fields.end(order)
@@ -113,6 +164,9 @@ impl Report {
             Self::Ready => Frame::new(19),
             Self::SpawnFailed { token, unsafe_to_fork } => Frame::new(20).u64(token.0).u32(u32::from(unsafe_to_fork)),
             Self::ConditionMet => Frame::new(21),
+            Self::ReactorWanted => Frame::new(22),
+            Self::Complaint(text) => Frame::new(23).put(text.as_bytes()),
+            Self::Remark(text) => Frame::new(24).put(text.as_bytes()),
         }
     }
 
@@ -126,6 +180,9 @@ impl Report {
             19 => Self::Ready,
             20 => Self::SpawnFailed { token: Token(fields.u64()?), unsafe_to_fork: fields.flag()? },
             21 => Self::ConditionMet,
+            22 => Self::ReactorWanted,
+            23 => Self::Complaint(fields.text()?),
+            24 => Self::Remark(fields.text()?),
             tag => return Err(Error::Frame { tag, length: frame.len() }),
         };
         fields.end(report)
@@ -205,6 +262,12 @@ impl<'f> Fields<'f> {
         }
     }
 
+    /// All that is left.
+    fn text(&mut self) -> Result<Text, Error> {
+        let text = std::str::from_utf8(std::mem::take(&mut self.rest)).map_err(|_| self.malformed())?;
+        if text.len() > LONGEST_TEXT { Err(self.malformed()) } else { Ok(Text::new(text)) }
+    }
+
     fn end<M>(self, message: M) -> Result<M, Error> {
         if self.rest.is_empty() { Ok(message) } else { Err(self.malformed()) }
     }
@@ -230,6 +293,7 @@ mod tests {
             }),
             any::<bool>().prop_map(|drain| Order::Leave { drain }),
             Just(Order::ReopenLogs),
+            Just(Order::Conclude),
         ]
     }
 
@@ -242,7 +306,18 @@ mod tests {
             any::<(u64, bool)>()
                 .prop_map(|(token, unsafe_to_fork)| Report::SpawnFailed { token: Token(token), unsafe_to_fork }),
             Just(Report::ConditionMet),
+            Just(Report::ReactorWanted),
+            any::<String>().prop_map(|text| Report::Complaint(Text::new(&text))),
+            any::<String>().prop_map(|text| Report::Remark(Text::new(&text))),
         ]
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut_between_characters() {
+        assert_eq!(Text::new("short").to_string(), "short");
+        assert_eq!(Text::new(&"é".repeat(100)).to_string(), "é".repeat(79));
+        assert!(Report::decode(&[&[23][..], &[b'a'; MAX_FRAME]].concat()).is_err());
+        assert!(Report::decode(&[23, 0xff]).is_err());
     }
 
     proptest! {
@@ -260,13 +335,14 @@ mod tests {
         fn a_frame_that_was_cut_or_grew_is_refused(report in reports(), order in orders(), extra in any::<u8>()) {
             let mut frame = report.encode().as_bytes().to_vec();
             frame.push(extra);
-            prop_assert!(Report::decode(&frame).is_err());
+            // Of a text nobody knows how long it was.
+            prop_assert!(Report::decode(&frame).is_err() || matches!(report, Report::Complaint(_) | Report::Remark(_)));
             let frame = order.encode();
             prop_assert!(Order::decode(&frame.as_bytes()[..frame.as_bytes().len() - 1]).is_err());
         }
 
         #[test]
-        fn no_bytes_make_decoding_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn no_bytes_make_decoding_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Order::decode(&bytes);
             let _ = Report::decode(&bytes);
         }

@@ -21,6 +21,7 @@ struct Header {
     current_mold: AtomicU64,
     wanted: AtomicU32,
     shutting_down: AtomicU32,
+    reactor: AtomicU32,
 }
 
 /// One child's line.
@@ -106,6 +107,17 @@ impl Scoreboard {
     /// Notes that the server is on its way down.
     pub fn set_shutting_down(&self) {
         self.header.shutting_down.store(1, Ordering::Release);
+    }
+
+    /// Whether there is a reactor that takes connections.
+    #[must_use]
+    pub fn has_reactor(&self) -> bool {
+        self.header.reactor.load(Ordering::Acquire) != 0
+    }
+
+    /// Notes whether there is a reactor that takes connections.
+    pub fn set_reactor(&self, is_there: bool) {
+        self.header.reactor.store(u32::from(is_there), Ordering::Release);
     }
 
     /// Notes which mold workers come from.
@@ -235,6 +247,12 @@ impl Line {
         self.flags.fetch_or(MAIL, Ordering::Release);
     }
 
+    /// Whether something waits on the channel.
+    #[must_use]
+    pub fn has_mail(&self) -> bool {
+        self.has(MAIL)
+    }
+
     /// Whether something waits on the channel; asking clears the note.
     #[must_use]
     pub fn take_mail(&self) -> bool {
@@ -300,7 +318,9 @@ mod tests {
         let line = board.line(0);
         assert!(!line.take_mail());
         line.set_mail();
+        assert!(line.has_mail());
         assert!(line.take_mail());
+        assert!(!line.has_mail());
         assert!(!line.take_mail());
     }
 

@@ -1,7 +1,7 @@
 //! What must hold for the head of a response whatever the application returns.
 
 use pitchfork_core::http::{
-    BodyFraming, BodySize, DateCache, EarlyHints, Outcome, RequestFacts, ResponseHead, Version,
+    BodyFraming, BodySize, DateCache, EarlyHints, Ending, Outcome, RequestFacts, ResponseHead, Version,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -38,7 +38,11 @@ fn fields() -> impl Strategy<Value = Vec<Field>> {
 
 fn request() -> impl Strategy<Value = RequestFacts> {
     let version = select(vec![Version::Http10, Version::Http11]);
-    (any::<bool>(), version).prop_map(|(head, version)| RequestFacts { head, version })
+    (any::<bool>(), version, any::<bool>()).prop_map(|(head, version, persistent)| RequestFacts {
+        head,
+        version,
+        persistent,
+    })
 }
 
 fn size() -> impl Strategy<Value = BodySize> {
@@ -80,7 +84,7 @@ proptest! {
                 most += value.split(|&byte| byte == b'\n').count();
             }
         }
-        let framing = head.finish(request, size);
+        let Ending { framing, persists } = head.finish(request, size);
 
         // It ends in the only empty line, and has no control byte but in its line ends.
         prop_assert!(out.ends_with(b"\r\n\r\n"));
@@ -122,7 +126,17 @@ proptest! {
             prop_assert_eq!(framing, BodyFraming::None);
         }
         if status != 101 {
-            prop_assert_eq!(values(&lines, "connection"), vec![b"close"]);
+            let said: &[&[u8]] = match (persists, request.version) {
+                (false, _) => &[b"close"],
+                (true, Version::Http10) => &[b"keep-alive"],
+                (true, Version::Http11) => &[],
+            };
+            prop_assert_eq!(values(&lines, "connection"), said);
+        }
+        // Nothing goes on whose end the client cannot see.
+        if persists {
+            prop_assert!(request.persistent && size != BodySize::Stream && !matches!(status, 100..=199));
+            prop_assert!(matches!(framing, BodyFraming::None | BodyFraming::Length(_) | BodyFraming::Chunked));
         }
     }
 

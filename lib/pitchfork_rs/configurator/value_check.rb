@@ -22,6 +22,13 @@ module PitchforkRs
           end
         end
 
+        # A time that need not be whole, or 0.
+        def seconds_or_zero
+          new("0, or a number of seconds of at least 0.001", reader: ->(text) { Float(text) }) do |value|
+            value.is_a?(Numeric) && value.real? && (value.zero? || value >= 0.001)
+          end
+        end
+
         def boolean
           new("true or false", reader: { "true" => true, "false" => false }.to_proc) do |value|
             [true, false].include?(value)

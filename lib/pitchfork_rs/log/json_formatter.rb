@@ -22,7 +22,7 @@ module PitchforkRs
         "exit_status" => /#<Process::Status: pid \d+ exit (\d+)/,
         "signal" => /#<Process::Status: pid \d+ .*\(signal (\d+)\)/
       }.freeze
-      WORDS = { "role" => /\b(mold|service|monitor) (?:gen|pid)=/, "addr" => /\baddr=(\S+)/ }.freeze
+      WORDS = { "role" => /\b(mold|service|reactor|monitor) (?:gen|pid)=/, "addr" => /\baddr=(\S+)/ }.freeze
       private_constant :TIME, :NUMBERS, :WORDS
 
       def initialize

@@ -44,13 +44,16 @@ module Corpus
     end
 
     def call_echo(env, seen)
-      answer = @echo.call(env)
+      answer = (lintable?(env) ? @echo : method(:echo)).call(env)
       note("call", env: seen, body: env["corpus.body"])
       answer
     rescue StandardError => e
       note("call", env: seen, raised: e.class.name, message: e.message, eof: e.is_a?(EOFError), backtrace: e.backtrace)
       raise
     end
+
+    # Rack 2 knows no input that cannot be rewound.
+    def lintable?(env) = Rack.release >= "3" || env["rack.input"].respond_to?(:rewind)
 
     def echo(env)
       env["corpus.body"] = read(env["rack.input"]) unless env["PATH_INFO"] == "/unread"

@@ -86,6 +86,10 @@ module Corpus
     end
 
     def result(kase)
+      kase.config.empty? ? outcome(kase) : "#{outcome(kase)}, with #{code(kase.config)}"
+    end
+
+    def outcome(kase)
       return "no answer" if kase["response"] == ""
       return wire(kase) if kase.response?
 

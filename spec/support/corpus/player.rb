@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "among"
 require_relative "outcome"
 
 module Corpus
@@ -11,7 +12,10 @@ module Corpus
     SMALL = 256
     # SIOCOUTQ: on a Unix socket, how much the peer has not read yet.
     UNREAD = 0x5411
-    private_constant :PATIENCE, :SMALL, :UNREAD
+    # Requests that are sent with that of a case.
+    BEFORE = "GET /before HTTP/1.1\r\nHost: example.org\r\n\r\n"
+    BEHIND = "GET /behind HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n"
+    private_constant :PATIENCE, :SMALL, :UNREAD, :BEFORE, :BEHIND
 
     # @param directory [String] where the application's journal is
     # @param log [String] path of the server's log
@@ -29,6 +33,20 @@ module Corpus
     def play_all_ways(kase)
       cuts = kase["cuts"] == false ? [] : cuts_of(kase.request.bytesize)
       [play(kase), *cuts.map { |way, cut| play(kase, way, cut) }]
+    end
+
+    # Among other requests on one connection: behind one, and before one in the same bytes, each whole and cut.
+    # @return [Array<Among>]
+    def play_among(kase)
+      [[true, false], [false, true], [true, true]].flat_map do |has_before, has_behind|
+        bytes = "#{BEFORE if has_before}#{kase.request}#{BEHIND if has_behind}".b
+        cuts = kase["cuts"] == false ? [] : Array.new(2) { some_cuts(bytes.bytesize) }
+        [[], *cuts].map do |cut|
+          way = "#{"behind a request " if has_before}#{"before a request " if has_behind}cut at #{cut}"
+          outcome = note(way) { exchange_among(cut.empty? ? :whole : :cut, slices(bytes, cut)) }
+          Among.new(outcome, has_before, has_behind)
+        end
+      end
     end
 
     # Of a response, also through Rack::Lint.
@@ -64,14 +82,28 @@ module Corpus
     def tail(path, mark) = File.exist?(path) ? File.binread(path, nil, mark).to_s : ""
 
     def cuts_of(size)
-      ways = Array.new(3) { Array.new(@random.rand(1..4)) { @random.rand(1...size) }.uniq.sort } if size > 1
+      ways = Array.new(3) { some_cuts(size) } if size > 1
       ways = (ways || []).to_h { |cuts| ["cut at #{cuts.join(", ")}", cuts] }
       ways["byte by byte"] = [*1...size] if size.between?(2, SMALL)
       ways
     end
 
+    def some_cuts(size) = Array.new(@random.rand(1..4)) { @random.rand(1...size) }.uniq.sort
+
     def slices(bytes, cuts)
       [0, *cuts, bytes.bytesize].each_cons(2).map { |from, to| bytes.byteslice(from, to - from) }
+    end
+
+    # Whoever stays connected has said all it has to say.
+    def exchange_among(kind, pieces)
+      socket = @connect.fetch(kind).call
+      send_pieces(socket, pieces, wait: kind == :cut)
+      socket.close_write
+      read(socket)
+    rescue Errno::EPIPE, Errno::ECONNRESET, Errno::ENOTCONN
+      read(socket)
+    ensure
+      socket&.close
     end
 
     def exchange(kind, pieces, kase)

@@ -189,6 +189,18 @@ impl BodyDecoder {
     pub fn decoded(&self) -> u64 {
         self.decoded
     }
+
+    /// When a client that began at one time, and was heard last at another, must have sent more: within the timeout for
+    /// silence, and at `min_rate` bytes a second (0 for none) over all it has sent. The latter is not asked of the first
+    /// moments, in which a slow start is no slow client. All times are in milliseconds.
+    #[must_use]
+    pub fn deadline(&self, began: u64, heard: u64, timeout: u64, min_rate: u64) -> u64 {
+        let silence = heard.saturating_add(timeout);
+        match self.decoded.saturating_mul(1_000).checked_div(min_rate) {
+            Some(earned) => silence.min(began.saturating_add(timeout).saturating_add(earned)),
+            None => silence,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::fields::{self, EnvScratch, Field, Kind};
 use super::framing::{Framing, FramingFields};
 use super::host::Authority;
 use super::limits::Limits;
+use super::persistence::ConnectionOptions;
 use super::reject::Reject;
 use super::scan::Scanner;
 use super::span::Span;
@@ -60,6 +61,7 @@ pub struct Head {
     fields: Vec<Field>,
     host: Option<Span>,
     expect_continue: bool,
+    connection: ConnectionOptions,
     framing: Framing,
 }
 
@@ -136,6 +138,7 @@ impl Head {
 
         let mut framing = FramingFields::default();
         let mut expectation = Expectation::default();
+        self.connection = ConnectionOptions::default();
         self.host = None;
         for field in &self.fields {
             let value = field.value.bytes(buf);
@@ -147,6 +150,7 @@ impl Head {
                 Kind::ContentLength => framing.content_length(value),
                 Kind::TransferEncoding => framing.transfer_encoding(value),
                 Kind::Expect => expectation.field(value),
+                Kind::Connection => self.connection.field(value),
                 Kind::Host if self.host.replace(field.value).is_some() => {
                     return Err(Reject::HostRepeated);
                 }
@@ -269,6 +273,12 @@ impl Head {
     #[must_use]
     pub fn expect_continue(&self) -> bool {
         self.expect_continue
+    }
+
+    /// Whether the client wants the connection to go on after the response.
+    #[must_use]
+    pub fn persists(&self) -> bool {
+        self.connection.persists(self.version)
     }
 
     /// How the body ends.

@@ -8,6 +8,7 @@
 
 mod bytes;
 mod fields;
+mod persistence;
 mod scan;
 mod span;
 
@@ -29,5 +30,5 @@ pub use head::{Head, Progress, Version};
 pub use host::Authority;
 pub use limits::Limits;
 pub use reject::Reject;
-pub use response::{BodyFraming, BodySize, EarlyHints, Outcome, RequestFacts, ResponseHead, error_response};
+pub use response::{BodyFraming, BodySize, EarlyHints, Ending, Outcome, RequestFacts, ResponseHead, error_response};
 pub use target::Form;

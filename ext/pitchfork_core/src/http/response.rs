@@ -7,6 +7,7 @@ use super::bytes::{is_control, is_token_text};
 use super::date::DATE_LENGTH;
 use super::framing::parse_length;
 use super::head::Version;
+use super::persistence::ConnectionOptions;
 use super::status;
 
 /// The interim response that a client waits for which sent `Expect: 100-continue`.
@@ -25,13 +26,15 @@ pub enum Outcome {
     Dropped(&'static str),
 }
 
-/// What the response's framing depends on in the request.
+/// What the response's framing, and the end of the connection, depend on in the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestFacts {
     /// Whether the method was `HEAD`.
     pub head: bool,
     /// The request's version.
     pub version: Version,
+    /// Whether both client and server want the connection to go on after the response.
+    pub persistent: bool,
 }
 
 /// What is known of the body that the application returned.
@@ -60,9 +63,16 @@ pub enum BodyFraming {
     UntilClose,
 }
 
+/// What follows from a finished head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    /// How the body has to be written.
+    pub framing: BodyFraming,
+    /// Whether the connection goes on once the body was written to its end; if not, the head says so.
+    pub persists: bool,
+}
+
 /// Writes the head of a final response.
-///
-/// The connection is always closed after it, and the head says so.
 #[derive(Debug)]
 pub struct ResponseHead<'a> {
     out: &'a mut Vec<u8>,
@@ -70,6 +80,8 @@ pub struct ResponseHead<'a> {
     /// The application's `Content-Length`: its value and where its line stands.
     length: Option<(u64, Range<usize>)>,
     coding: bool,
+    /// What the application's `Connection` asks for.
+    connection: ConnectionOptions,
 }
 
 impl<'a> ResponseHead<'a> {
@@ -81,13 +93,17 @@ impl<'a> ResponseHead<'a> {
         let status = if status::is_valid(status) { status } else { 500 };
         write_status_line(out, status);
         write_line(out, b"Date", date);
-        Self { out, status, length: None, coding: false }
+        Self { out, status, length: None, coding: false, connection: ConnectionOptions::default() }
     }
 
     /// Writes one field of the application's, its name as given; one line for each line of the value.
     pub fn field(&mut self, name: &[u8], value: &[u8]) -> Outcome {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
-        if is(b"date") || (is(b"connection") && self.status != 101) {
+        if is(b"connection") && self.status != 101 {
+            self.connection.field(value);
+            return Outcome::Replaced;
+        }
+        if is(b"date") {
             return Outcome::Replaced;
         }
         if is(b"content-length") {
@@ -140,16 +156,30 @@ impl<'a> ResponseHead<'a> {
         Outcome::Sent
     }
 
-    /// Ends the head, and says how the body has to be written.
+    /// Ends the head, and says what follows from it.
     #[must_use]
-    pub fn finish(mut self, request: RequestFacts, body: BodySize) -> BodyFraming {
+    pub fn finish(mut self, request: RequestFacts, body: BodySize) -> Ending {
         let framing = self.frame(request, body);
-        // A 101 hands the connection over to another protocol, which decides about its end.
-        if self.status != 101 {
-            write_line(self.out, b"Connection", b"close");
+        let persists = request.persistent && self.can_persist(framing, body);
+        match (persists, request.version) {
+            // A 101 hands the connection over to another protocol, which decides about its end.
+            _ if self.status == 101 => {}
+            (false, _) => write_line(self.out, b"Connection", b"close"),
+            (true, Version::Http10) => write_line(self.out, b"Connection", b"keep-alive"),
+            (true, Version::Http11) => {}
         }
         self.out.extend_from_slice(b"\r\n");
-        framing
+        Ending { framing, persists }
+    }
+
+    /// Whether there is an end that the client is sure to see, and the server too.
+    ///
+    /// An application that codes its body itself may have done so wrongly, and one that writes to the connection, or
+    /// reads from it, may take part of the next request for its own.
+    fn can_persist(&self, framing: BodyFraming, body: BodySize) -> bool {
+        let is_told = !matches!(framing, BodyFraming::Raw | BodyFraming::UntilClose);
+        let is_final = self.status >= 200;
+        is_told && is_final && body != BodySize::Stream && self.connection.persists(Version::Http11)
     }
 
     fn frame(&mut self, request: RequestFacts, body: BodySize) -> BodyFraming {
@@ -232,9 +262,9 @@ impl<'a> EarlyHints<'a> {
     }
 }
 
-/// Writes a whole response that says nothing but its status.
+/// Writes a whole response that says nothing but its status, and that the connection ends with it.
 pub fn error_response(out: &mut Vec<u8>, status: u16, date: &[u8; DATE_LENGTH]) {
-    let request = RequestFacts { head: false, version: Version::Http11 };
+    let request = RequestFacts { head: false, version: Version::Http11, persistent: false };
     let head = ResponseHead::new(out, status, date);
     let _ = head.finish(request, BodySize::Known(0));
 }

@@ -1,9 +1,9 @@
 use super::*;
 
 const DATE: &[u8; DATE_LENGTH] = b"Sun, 06 Nov 1994 08:49:37 GMT";
-const HTTP10: RequestFacts = RequestFacts { head: false, version: Version::Http10 };
-const HTTP11: RequestFacts = RequestFacts { head: false, version: Version::Http11 };
-const HEAD: RequestFacts = RequestFacts { head: true, version: Version::Http11 };
+const HTTP10: RequestFacts = RequestFacts { head: false, version: Version::Http10, persistent: false };
+const HTTP11: RequestFacts = RequestFacts { head: false, version: Version::Http11, persistent: false };
+const HEAD: RequestFacts = RequestFacts { head: true, version: Version::Http11, persistent: false };
 
 /// The lines of a finished head without status line and date, and the framing.
 #[track_caller]
@@ -13,7 +13,7 @@ fn lines(status: u16, fields: &[(&str, &str)], request: RequestFacts, body: Body
     for (name, value) in fields {
         head.field(name.as_bytes(), value.as_bytes());
     }
-    let framing = head.finish(request, body);
+    let Ending { framing, .. } = head.finish(request, body);
     let text = String::from_utf8(out).unwrap();
     let text = text.strip_suffix("\r\n\r\n").expect("an empty line at the end");
     let mut lines = text.split("\r\n").map(str::to_owned);
@@ -32,7 +32,8 @@ fn a_whole_head_in_order() {
     let mut head = ResponseHead::new(&mut out, 200, DATE);
     assert_eq!(head.field(b"X-One", b"1"), Outcome::Sent);
     assert_eq!(head.field(b"x-two", b""), Outcome::Sent);
-    assert_eq!(head.finish(HTTP11, BodySize::Known(12)), BodyFraming::Length(12));
+    let ending = Ending { framing: BodyFraming::Length(12), persists: false };
+    assert_eq!(head.finish(HTTP11, BodySize::Known(12)), ending);
     let expected = "already thereHTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
         X-One: 1\r\nx-two: \r\nContent-Length: 12\r\nConnection: close\r\n\r\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
@@ -121,6 +122,64 @@ fn date_and_connection_are_the_servers() {
     let (found, framing) = lines(101, &fields, HTTP11, BodySize::Stream);
     assert_eq!(found, ["Connection: Upgrade", "Upgrade: websocket"]);
     assert_eq!(framing, BodyFraming::UntilClose);
+}
+
+/// What the head says about the connection, and whether it goes on.
+fn connection(status: u16, fields: &[(&str, &str)], request: RequestFacts, body: BodySize) -> (Option<String>, bool) {
+    let mut out = Vec::new();
+    let mut head = ResponseHead::new(&mut out, status, DATE);
+    for (name, value) in fields {
+        head.field(name.as_bytes(), value.as_bytes());
+    }
+    let persists = head.finish(request, body).persists;
+    let text = String::from_utf8(out).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("Connection: "));
+    (line.map(str::to_owned), persists)
+}
+
+#[test]
+fn a_connection_goes_on_if_both_sides_want_it_and_the_end_is_plain() {
+    use BodySize::{Known, Stream, Unknown};
+    let te: &[(&str, &str)] = &[("transfer-encoding", "chunked")];
+    let cl: &[(&str, &str)] = &[("content-length", "3")];
+    for (status, fields, head, body, http10, http11) in [
+        (200, &[][..], false, Known(3), true, true),
+        (200, &[], false, Known(0), true, true),
+        (200, cl, false, Unknown, true, true),
+        (200, &[], false, Unknown, false, true),
+        (200, te, false, Unknown, false, false),
+        (200, te, false, Known(3), false, false),
+        (200, &[], false, Stream, false, false),
+        (200, cl, false, Stream, false, false),
+        (200, &[], true, Known(3), true, true),
+        (200, &[], true, Unknown, true, true),
+        (200, te, true, Unknown, true, true),
+        (204, &[], false, Known(0), true, true),
+        (304, cl, false, Known(0), true, true),
+        (404, &[], false, Known(3), true, true),
+        (500, &[], false, Known(3), true, true),
+        (103, &[], false, Known(0), false, false),
+        (200, &[("Connection", "close")], false, Known(3), false, false),
+        (200, &[("connection", "x, Close")], false, Known(3), false, false),
+        (200, &[("connection", "keep-alive")], false, Known(3), true, true),
+    ] {
+        for (version, persists) in [(Version::Http10, http10), (Version::Http11, http11)] {
+            let said = match (persists, version) {
+                (false, _) => Some("close"),
+                (true, Version::Http10) => Some("keep-alive"),
+                (true, Version::Http11) => None,
+            };
+            let case = format!("{status} {fields:?} {head} {body:?} {version:?}");
+            let wanted = RequestFacts { head, version, persistent: true };
+            let found = connection(status, fields, wanted, body);
+            assert_eq!(found, (said.map(str::to_owned), persists), "{case}");
+            let unwanted = RequestFacts { persistent: false, ..wanted };
+            assert_eq!(connection(status, fields, unwanted, body), (Some("close".to_owned()), false), "{case}");
+        }
+    }
+    let wanted = RequestFacts { persistent: true, ..HTTP11 };
+    assert_eq!(connection(101, &[], wanted, Stream), (None, false));
+    assert_eq!(connection(101, &[], wanted, Known(0)), (None, false));
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub struct Listener {
     address: Address,
     origin: Origin,
     backlog: i32,
+    /// Whether its connections keep back what does not fill a segment.
+    is_corked: bool,
     /// Whether it is not the first queue of its address.
     is_further: bool,
 }
@@ -58,7 +60,8 @@ impl Listener {
             (address, _) => address,
         };
         let origin = Origin::Bound(file_of(&address));
-        Ok(Self { socket, address, origin, backlog: options.backlog, is_further: false })
+        let is_corked = options.tcp_nopush && matches!(address, Address::Tcp(_));
+        Ok(Self { socket, address, origin, backlog: options.backlog, is_corked, is_further: false })
     }
 
     /// Binds as many sockets as there shall be queues, all to one address.
@@ -87,7 +90,8 @@ impl Listener {
         socket.set_nonblocking(true).map_err(failed)?;
         socket.set_cloexec(true).map_err(failed)?;
         options.tune(&socket, &address)?;
-        Ok(Self { socket, address, origin: Origin::Inherited, backlog: options.backlog, is_further })
+        let is_corked = options.tcp_nopush && matches!(address, Address::Tcp(_));
+        Ok(Self { socket, address, origin: Origin::Inherited, backlog: options.backlog, is_corked, is_further })
     }
 
     /// Begins to listen. Fails if the file of a Unix socket has been replaced since it was bound: nobody could reach it.
@@ -148,6 +152,12 @@ impl Listener {
     #[must_use]
     pub fn is_inherited(&self) -> bool {
         matches!(self.origin, Origin::Inherited)
+    }
+
+    /// Whether what is written to its connections has to be pushed (`TCP_CORK`).
+    #[must_use]
+    pub fn is_corked(&self) -> bool {
+        self.is_corked
     }
 
     /// How log lines tell it.

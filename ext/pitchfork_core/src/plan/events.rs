@@ -12,7 +12,10 @@ impl Turn<'_> {
             Event::Exited { pid } => {
                 let token = self.state.children.by_pid(pid).map(|child| child.token);
                 if let Some(child) = token.and_then(|token| self.remove(token)) {
-                    self.actions.push(Action::Departed(child));
+                    self.actions.push(match child.kind {
+                        Kind::Reactor => Action::LogEnd(child),
+                        _ => Action::Departed(child),
+                    });
                 }
             }
             Event::Vanished(token) => drop(self.remove(token)),
@@ -49,6 +52,9 @@ impl Turn<'_> {
             Report::Ready => self.take_in_ready(token),
             Report::SpawnFailed { token, unsafe_to_fork } => self.take_in_refusal(token, unsafe_to_fork),
             Report::ConditionMet => self.take_in_condition(token),
+            Report::ReactorWanted => self.state.reactor.wanted = true,
+            Report::Complaint(text) => self.log(Level::Error, text.to_string()),
+            Report::Remark(text) => self.log(Level::Debug, text.to_string()),
         }
     }
 
@@ -93,8 +99,8 @@ impl Turn<'_> {
             let line = format!("{child} ready");
             self.log(Level::Info, line);
         }
-        // A mold that nobody comes up from is no way out of a row of failures.
-        if kind != Kind::Mold {
+        // A mold that nobody comes up from is no way out of a row of failures, nor is a reactor.
+        if matches!(kind, Kind::Worker(_) | Kind::Service) {
             self.state.spawn_errors = 0;
             self.state.spawn_pause = 0;
         }
@@ -111,7 +117,7 @@ impl Turn<'_> {
     /// Nobody could be asked for this child, so none will turn up, and nothing is kept for it.
     fn take_in_failure(&mut self, token: Token) {
         let Some(child) = self.state.children.get(token).filter(|child| child.pid.is_none()) else { return };
-        if child.forker.is_none() {
+        if child.kind == Kind::Mold && child.forker.is_none() {
             self.state.boot_fork_failures += 1;
         }
         self.remove(token);

@@ -7,8 +7,10 @@
 //! Events only record what is known; what to do about it is worked out anew after each of them, from the state
 //! alone (`reconcile`). So no decision depends on having seen the right event at the right time.
 
+mod deadlines;
 mod events;
 mod molds;
+mod reactor;
 mod service;
 mod shutdown;
 mod terms;
@@ -19,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::children::{Child, Children, Kind, Millis, Pid, Stage, Token};
 use crate::message::Report;
 use crate::refork::{Backoff, STABLE_AFTER, spacing};
+use reactor::Reactor;
 pub use terms::{Action, Event, Kill, Level, Settings, Signal, View};
 
 /// A mold that has not booted its application by then is given up.
@@ -38,8 +41,11 @@ pub const SUSPENDED: Millis = 5_000;
 const SPAWNS_IN_FLIGHT: usize = 2;
 /// So many times in a row the monitor may fail to fork a mold before it gives up.
 const MAX_BOOT_FORK_FAILURES: u32 = 5;
-/// Lines of the scoreboard beyond those for workers: the mold, a candidate, the service, and old ones that are leaving.
-const OTHER_SLOTS: u32 = 10;
+/// Lines of the scoreboard beyond those for workers: the mold, a candidate, the service, old ones that are leaving, and
+/// the reactor's.
+const OTHER_SLOTS: u32 = 10 + REACTOR_SLOTS;
+/// Lines of the scoreboard that nobody else may take: the reactor's, and that of one that is still on its way out.
+const REACTOR_SLOTS: u32 = 2;
 
 /// Whether the server is on its way up, or on its way down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +79,7 @@ enum Proof {
 }
 
 /// Everything the monitor knows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct State {
     settings: Settings,
     phase: Phase,
@@ -87,6 +93,7 @@ pub struct State {
     boot_fork_failures: u32,
     worker_backoffs: BTreeMap<u32, Backoff>,
     service_backoff: Backoff,
+    reactor: Reactor,
     /// How many children in a row have failed to come up.
     spawn_errors: u32,
     /// Until then nobody is asked for, because of those.
@@ -139,13 +146,14 @@ impl State {
             boot_fork_failures: 0,
             worker_backoffs: BTreeMap::new(),
             service_backoff: Backoff::default(),
+            reactor: Reactor::default(),
             spawn_errors: 0,
             spawn_pause: 0,
             passed_over: BTreeSet::new(),
             listening: false,
             exit_status: 0,
             next_token: 1,
-            free_slots: (0..settings.slots).rev().collect(),
+            free_slots: (REACTOR_SLOTS..settings.slots).rev().collect(),
             last_step: None,
             judge_from: 0,
         }
@@ -173,6 +181,13 @@ impl State {
     #[must_use]
     pub fn mold(&self) -> Option<&Child> {
         self.mold.and_then(|token| self.children.get(token))
+    }
+
+    /// Whether there is a reactor that takes connections.
+    #[must_use]
+    pub fn has_reactor(&self) -> bool {
+        let at_work = |child: &Child| child.ready_at.is_some() && matches!(child.stage, Stage::Ready | Stage::Leaving);
+        self.children.reactor().is_some_and(at_work)
     }
 
     /// Whether all wanted workers are ready.
@@ -206,7 +221,8 @@ impl State {
     #[must_use]
     pub fn next_wake(&self, now: Millis) -> Option<Millis> {
         let deadlines = self.children.iter().filter_map(|child| child.deadline);
-        let backoffs = self.worker_backoffs.values().chain([&self.mold_backoff, &self.service_backoff]);
+        let backoffs =
+            self.worker_backoffs.values().chain([&self.mold_backoff, &self.service_backoff, &self.reactor.backoff]);
         let pauses = backoffs.map(Backoff::not_before).chain([self.spawn_pause]);
         deadlines.chain(pauses).filter(|&at| at > now).min()
     }
@@ -217,19 +233,6 @@ impl State {
 }
 
 impl Turn<'_> {
-    /// A stopped monitor sees every deadline missed at once, though its children were stopped with it.
-    fn forgive_suspension(&mut self) {
-        let gap = self.now.saturating_sub(self.state.last_step.unwrap_or(self.now));
-        self.state.last_step = Some(self.now);
-        if gap < SUSPENDED {
-            return;
-        }
-        self.state.judge_from = self.now + SUSPENDED;
-        for child in self.state.children.iter_mut() {
-            child.deadline = child.deadline.map(|deadline| deadline + gap);
-        }
-    }
-
     fn reconcile(&mut self) {
         if self.state.phase == Phase::Running {
             // First, so that nobody who has to go is counted on.
@@ -239,6 +242,7 @@ impl Turn<'_> {
             self.prove_candidate();
             self.dismiss_outdated();
             self.keep_service();
+            self.keep_reactor();
             self.fill_vacancies();
         }
         // Not `else`: looking for a mold in vain ends the server.
@@ -253,7 +257,7 @@ impl Turn<'_> {
 
     /// Adds a child that is about to be asked for, if the scoreboard has a line left.
     fn enter(&mut self, kind: Kind, generation: u32, forker: Option<Token>, patience: Millis) -> Option<Child> {
-        let Some(slot) = self.state.free_slots.pop() else {
+        let Some(slot) = self.free_slots(kind).pop() else {
             self.log(Level::Error, format!("all {} lines of the scoreboard are taken", self.state.settings.slots));
             return None;
         };
@@ -274,10 +278,17 @@ impl Turn<'_> {
         Some(child)
     }
 
+    fn free_slots(&mut self, kind: Kind) -> &mut Vec<u32> {
+        match kind {
+            Kind::Reactor => &mut self.state.reactor.free_slots,
+            _ => &mut self.state.free_slots,
+        }
+    }
+
     /// Takes a child out of the table, and draws the consequences.
     fn remove(&mut self, token: Token) -> Option<Child> {
         let child = self.state.children.remove(token)?;
-        self.state.free_slots.push(child.slot);
+        self.free_slots(child.kind).push(child.slot);
         self.actions.push(Action::Forget { token, slot: child.slot, pid: child.pid });
         self.state.passed_over.remove(&token);
         if child.stage != Stage::Abandoned {
@@ -303,6 +314,8 @@ impl Turn<'_> {
             Kind::Worker(nr) => self.account_for_worker(child, nr),
             Kind::Mold => self.account_for_mold(child),
             Kind::Service => self.account_for_service(child),
+            // Its failures are nobody else's.
+            Kind::Reactor => return self.account_for_reactor(child),
         }
         // A promotion of which nothing came is no failure to spawn: the worker was busy, or refused.
         let was_forked = child.pid.is_some() || child.kind != Kind::Mold;
@@ -337,49 +350,11 @@ impl Turn<'_> {
 
     /// Tells a child to finish and go.
     fn dismiss(&mut self, token: Token, drain: bool) {
-        let deadline = self.now + self.state.settings.hard_timeout;
         let Some(child) = self.state.children.get_mut(token) else { return };
+        let end = self.state.reactor.needed_until.filter(|_| child.kind == Kind::Reactor);
+        let deadline = end.unwrap_or(self.now + self.state.settings.hard_timeout);
         child.stage = Stage::Leaving;
         child.deadline = Some(deadline);
         self.actions.push(Action::Dismiss { token, drain });
-    }
-
-    fn kill(&mut self, token: Token, kill: Kill) {
-        let Some(child) = self.state.children.get_mut(token) else { return };
-        let Some(pid) = child.pid else { return };
-        if child.stage != Stage::Abandoned {
-            child.stage = Stage::Killed;
-        }
-        child.deadline = Some(self.now + KILL_TIMEOUT);
-        self.actions.push(Action::Signal { token, pid, kill });
-    }
-
-    fn enforce_deadlines(&mut self) {
-        let (now, view) = (self.now, self.view);
-        let judged = now >= self.state.judge_from;
-        let overdue = |child: &&Child| {
-            child.deadline.is_some_and(|deadline| deadline <= now)
-                || (child.is_ready() && judged && (1..now).contains(&view.deadline(child.slot)))
-        };
-        let overdue: Vec<Token> = self.state.children.iter().filter(overdue).map(|child| child.token).collect();
-        for token in overdue {
-            let Some(child) = self.state.children.get(token) else { continue };
-            let line = format!("{child} timed out, killing");
-            match (child.stage, child.pid) {
-                (Stage::Abandoned, None) => drop(self.remove(token)),
-                (_, None) => {
-                    self.log(Level::Error, format!("{child} timed out during spawn, abandoning"));
-                    self.abandon(token);
-                }
-                (Stage::Killed | Stage::Abandoned, _) => self.kill(token, Kill::Kill),
-                (_, Some(_)) => {
-                    if child.kind != Kind::Mold {
-                        self.actions.push(Action::HardTimeout(child.clone()));
-                    }
-                    self.log(Level::Error, line);
-                    self.kill(token, Kill::Overdue);
-                }
-            }
-        }
     }
 }

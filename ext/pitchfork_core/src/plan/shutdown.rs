@@ -40,6 +40,7 @@ impl Turn<'_> {
         self.state.phase = phase;
         self.state.candidate = None;
         if phase == Phase::Draining {
+            self.state.reactor.needed_until = Some(self.now + self.state.settings.hard_timeout);
             // Those that were to leave anyway may be the last ones to see the queues.
             let leaving = |token: &Token| self.state.children.get(*token).is_some_and(|c| c.stage == Stage::Leaving);
             let leaving = self.tokens().into_iter().filter(leaving);
@@ -72,6 +73,10 @@ impl Turn<'_> {
         }
         for token in self.tokens() {
             let Some(child) = self.state.children.get(token).filter(|child| !child.is_dismissed()) else { continue };
+            // One that comes up late is still needed, and told when it is there.
+            if child.kind == Kind::Reactor && !child.is_ready() && self.state.phase == Phase::Draining {
+                continue;
+            }
             // A mold that still boots does not read its channel; the signal ends it.
             let busy = child.kind == Kind::Mold && !child.is_ready();
             let pid = child.pid.filter(|_| busy);
@@ -82,6 +87,13 @@ impl Turn<'_> {
             self.dismiss(token, true);
             if let Some(pid) = pid {
                 self.actions.push(Action::Signal { token, pid, kill: Kill::Term });
+            }
+        }
+        if self.state.phase == Phase::Draining {
+            if self.state.children.all_others_gone() {
+                self.conclude();
+            } else {
+                self.keep_reactor();
             }
         }
         if self.state.children.all_gone() {
@@ -99,6 +111,12 @@ impl Turn<'_> {
         match (child.stage, child.pid) {
             (Stage::Killed | Stage::Abandoned, _) => {}
             (_, None) => self.abandon(token),
+            // No signal but the last one ends it.
+            _ if child.kind == Kind::Reactor => {
+                child.stage = Stage::Leaving;
+                child.deadline = Some(deadline);
+                self.actions.push(Action::Dismiss { token, drain: false });
+            }
             (_, Some(pid)) => {
                 child.stage = Stage::Leaving;
                 child.deadline = Some(deadline);

@@ -83,6 +83,8 @@ pub enum Kill {
 /// How much a log line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// For whoever looks into something.
+    Debug,
     /// For operators.
     Info,
     /// Something went wrong.
@@ -96,6 +98,13 @@ pub enum Level {
 pub enum Action {
     /// Fork a mold that boots the application.
     Boot {
+        /// Names the spawn.
+        token: Token,
+        /// Its line on the scoreboard.
+        slot: u32,
+    },
+    /// Fork the reactor.
+    StartReactor {
         /// Names the spawn.
         token: Token,
         /// Its line on the scoreboard.
@@ -132,6 +141,8 @@ pub enum Action {
         /// Whether it shall first serve what waits in the listeners' queues.
         drain: bool,
     },
+    /// Tell the reactor, which is on its way out, that nobody else is left.
+    Conclude(Token),
     /// Send a signal.
     Signal {
         /// The child.
@@ -160,6 +171,8 @@ pub enum Action {
     HardTimeout(Child),
     /// Run the hook for a child that was reaped.
     Departed(Child),
+    /// Log how a child has ended of which no hook is told.
+    LogEnd(Child),
     /// This mold is now the one that workers come from; workers of other molds are outdated.
     Current(Token),
     /// Begin to listen: somebody can serve now.

@@ -2,13 +2,17 @@
 #![allow(unsafe_code)]
 
 pub mod accept;
+pub mod alarm;
+pub mod alone;
 pub mod bell;
 pub mod channel;
 pub mod clock;
 pub mod filter;
 pub mod half_open;
 pub mod heap;
+pub mod limits;
 pub mod memory;
+pub mod packet;
 pub mod process;
 pub mod shared;
 pub mod tcp;

@@ -126,3 +126,12 @@ pub fn leave(status: i32) -> ! {
     // SAFETY: _exit does not return and touches no memory of ours.
     unsafe { libc::_exit(status) }
 }
+
+/// Makes a write to a connection that is broken an error, and nothing more, where the call cannot be told so:
+/// `sendfile(2)` has no `MSG_NOSIGNAL`.
+pub fn ignore_broken_pipes() {
+    // SAFETY: no handler is installed, and whatever was installed is not wanted back.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+    }
+}

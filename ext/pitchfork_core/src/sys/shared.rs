@@ -1,7 +1,7 @@
 //! Memory that stays shared with every process forked later.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
 
@@ -17,6 +17,9 @@ pub unsafe trait Shareable: Sync + 'static {}
 
 // SAFETY: it is one atomic integer, for which zero is a value.
 unsafe impl Shareable for AtomicU32 {}
+
+// SAFETY: as above.
+unsafe impl Shareable for AtomicU64 {}
 
 /// Maps `count` values, all zero, for the rest of the life of this process and of all its descendants.
 ///

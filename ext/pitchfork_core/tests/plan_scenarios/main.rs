@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail like a test")]
 
 mod coming_up;
+mod reactor;
 mod reforks;
 mod server;
 mod service;

@@ -73,6 +73,21 @@ impl Decided {
         })
     }
 
+    pub fn reactor(&self) -> Option<Token> {
+        self.0.iter().find_map(|action| match *action {
+            Action::StartReactor { token, .. } => Some(token),
+            _ => None,
+        })
+    }
+
+    /// Who is told to leave only when everybody else has gone.
+    pub fn concluded(&self) -> Option<Token> {
+        self.0.iter().find_map(|action| match *action {
+            Action::Conclude(token) => Some(token),
+            _ => None,
+        })
+    }
+
     pub fn dismissed(&self) -> Vec<Token> {
         let dismissed = |action: &Action| match *action {
             Action::Dismiss { token, .. } => Some(token),
@@ -108,7 +123,7 @@ impl Decided {
     }
 
     pub fn starts_nobody(&self) -> bool {
-        self.spawns().is_empty() && self.promotion().is_none() && self.boot().is_none()
+        self.spawns().is_empty() && self.promotion().is_none() && self.boot().is_none() && self.reactor().is_none()
     }
 }
 
@@ -121,7 +136,7 @@ impl Server {
             max_unavailable,
             service: false,
             max_spawn_errors: None,
-            slots: 2 * (workers + 1) + 10,
+            slots: 2 * (workers + 1) + 12,
         };
         Self::of(settings)
     }

@@ -23,7 +23,7 @@ fn serving() -> (Server, Token) {
         max_unavailable: None,
         service: true,
         max_spawn_errors: None,
-        slots: 20,
+        slots: 22,
     });
     let mold = server.step(Event::Start).boot().unwrap();
     let asked = server.come_up(mold);
@@ -94,7 +94,7 @@ fn it_is_asked_for_before_the_workers() {
         max_unavailable: None,
         service: true,
         max_spawn_errors: None,
-        slots: 20,
+        slots: 22,
     });
     let mold = server.step(Event::Start).boot().unwrap();
     let asked = server.come_up(mold);

@@ -190,7 +190,7 @@ fn too_many_failures_in_a_row_end_the_server() {
         max_unavailable: None,
         service: false,
         max_spawn_errors: Some(2),
-        slots: 12,
+        slots: 14,
     };
     let mut server = Server::of(settings);
     let mold = server.step(Event::Start).boot().unwrap();
@@ -216,7 +216,7 @@ fn a_success_in_between_is_no_failure_in_a_row() {
         max_unavailable: None,
         service: false,
         max_spawn_errors: Some(1),
-        slots: 14,
+        slots: 16,
     });
     let mold = server.step(Event::Start).boot().unwrap();
     let asked = server.come_up(mold).spawns();
@@ -240,7 +240,7 @@ fn impatient(workers: u32) -> (Server, Token) {
         max_unavailable: None,
         service: false,
         max_spawn_errors: Some(1),
-        slots: 2 * workers + 10,
+        slots: 2 * workers + 12,
     });
     let mold = server.step(Event::Start).boot().unwrap();
     (server, mold)

@@ -1,6 +1,6 @@
 //! What each action must be a sensible thing to do.
 
-use pitchfork_core::children::{Kind, Millis, Stage, Token};
+use pitchfork_core::children::{Child, Kind, Millis, Stage, Token};
 use pitchfork_core::plan::{
     Action, BOOT_TIMEOUT, Event, INT_TIMEOUT, KILL_TIMEOUT, Kill, Level, PREPARE_TIMEOUT, Phase, SUSPENDED, View,
 };
@@ -24,6 +24,10 @@ impl World {
     pub fn check_action(&mut self, event: Event, action: &Action) {
         match *action {
             Action::Boot { .. } => self.check_boot(),
+            Action::StartReactor { .. } => self.check_reactor_start(),
+            Action::Conclude(token) => self.check_conclusion(token),
+            Action::LogEnd(ref child) => self.check_hooks(child, child.kind == Kind::Reactor),
+            Action::Departed(ref child) => self.check_hooks(child, child.kind != Kind::Reactor),
             Action::Promote { forker, generation, .. } => self.check_promotion(forker, generation),
             Action::Spawn { forker, token, kind, generation, .. } => {
                 self.check_spawn(forker, kind, generation);
@@ -55,13 +59,13 @@ impl World {
             }
             Action::Exit(status) => self.check_exit(status),
             Action::HardTimeout(ref child) => {
-                if child.kind == Kind::Mold {
-                    self.violated("the hook for a hard timeout is called for a mold");
+                if matches!(child.kind, Kind::Mold | Kind::Reactor) {
+                    self.violated(&format!("the hook for a hard timeout is called for {child}"));
                 }
                 self.check_patience(child.token);
             }
             Action::Forget { token, .. } => self.note_end(Some(token)),
-            Action::Dismiss { .. } | Action::Departed(_) | Action::StopListening => {}
+            Action::Dismiss { .. } | Action::StopListening => {}
         }
     }
 
@@ -128,7 +132,7 @@ impl World {
         let wanted = match kind {
             Kind::Worker(nr) => nr < self.state.wanted(),
             Kind::Service => self.settings.service,
-            Kind::Mold => false,
+            Kind::Mold | Kind::Reactor => false,
         };
         if !wanted && (self.is_running() || kind == Kind::Service) {
             self.violated(&format!("a {kind} is asked for that nobody wants"));
@@ -155,7 +159,7 @@ impl World {
         self.state.phase() == Phase::Draining && !self.watch.able_before
     }
 
-    fn check_start(&self) {
+    pub fn check_start(&self) {
         if self.watch.phase_before != Some(Phase::Running) || !(self.is_running() || self.needs_a_drainer()) {
             self.violated("somebody is started after the shutdown began");
         }
@@ -177,9 +181,14 @@ impl World {
         if !self.watch.disowned.contains(&token) {
             self.check_patience(token);
         }
+        let kind = self.state.children().get(token).map(|child| child.kind);
+        if kind == Some(Kind::Reactor) && kill != Kill::Kill {
+            self.violated("the reactor is sent what it ignores");
+        }
         // A booted mold can be overdue in the very step in which it is heard to be ready.
         let never_current = self.watch.mold_before != Some(token);
-        if never_current && self.state.children().get(token).is_some_and(|child| child.forker.is_none()) {
+        let booted = |child: &Child| child.kind == Kind::Mold && child.forker.is_none();
+        if never_current && self.state.children().get(token).is_some_and(booted) {
             self.watch.boot_failed = true;
         }
     }
@@ -199,7 +208,7 @@ impl World {
             return;
         };
         let patience = match stage {
-            Stage::Starting if child.forker.is_none() => BOOT_TIMEOUT,
+            Stage::Starting if child.forker.is_none() && child.kind == Kind::Mold => BOOT_TIMEOUT,
             Stage::Requested | Stage::Starting => self.settings.spawn_timeout,
             Stage::Preparing => PREPARE_TIMEOUT,
             Stage::Leaving => self.settings.hard_timeout.min(INT_TIMEOUT),

@@ -14,6 +14,16 @@ impl World {
         let (token, kind, slot) = match order {
             Order::Spawn { token, kind, slot, .. } => (token, kind, slot),
             Order::Promote { token, slot, .. } => (token, Kind::Mold, slot),
+            // It stays for the others.
+            Order::Leave { drain: true } if process.is_reactor() => {
+                self.hang_if(process.pid, self.weather.ignore_leave);
+                self.enter(process.pid, Life::Idle, self.settings.hard_timeout / 2);
+                return;
+            }
+            Order::Conclude => {
+                self.leave(process.pid, true);
+                return;
+            }
             Order::Leave { drain } => {
                 self.write_deadline(process, 0);
                 self.leave(process.pid, drain);

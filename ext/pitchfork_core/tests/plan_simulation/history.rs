@@ -20,6 +20,8 @@ pub enum Disaster {
     KillWorkers,
     /// Half of all processes are killed at once.
     KillHalf,
+    /// The reactor is killed.
+    KillReactor,
     /// No worker that there is now may be forked any more.
     Unsafe,
     /// The monitor is stopped for a while.
@@ -44,7 +46,7 @@ pub fn play(seed: u64) -> Counts {
         max_unavailable: if rng.chance(500) { None } else { Some(small(rng.between(0, workers))) },
         service: rng.chance(400),
         max_spawn_errors: if rng.chance(800) { None } else { Some(small(rng.between(1, 40))) },
-        slots: small(2 * room + 10),
+        slots: small(2 * room + 12),
     };
     let weather = if rng.chance(100) { Weather::default() } else { Weather::random(&mut rng) };
     let mut world = World::new(settings, rng);
@@ -88,6 +90,7 @@ impl World {
                 Disaster::KillMolds,
                 Disaster::KillWorkers,
                 Disaster::KillHalf,
+                Disaster::KillReactor,
                 Disaster::Unsafe,
                 Disaster::StopMonitor(gap),
                 Disaster::StopMachine(gap),
@@ -130,6 +133,7 @@ impl World {
                 self.rng.pick(&all).into_iter().collect()
             }
             Disaster::KillMolds => pids(|kind| *kind == Kind::Mold),
+            Disaster::KillReactor => pids(|kind| *kind == Kind::Reactor),
             Disaster::KillWorkers => pids(|kind| *kind != Kind::Mold),
             Disaster::KillHalf => {
                 let all = pids(|_| true);

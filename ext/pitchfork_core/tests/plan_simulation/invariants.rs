@@ -35,6 +35,7 @@ impl World {
         self.check_dismissals(actions);
         self.check_table(event);
         self.check_search_for_a_mold();
+        self.check_reactors();
         self.check_way_down();
         self.note_stages();
     }
@@ -160,12 +161,14 @@ impl World {
             Kind::Mold => child.is_ready() && Some(child.token) == mold,
             Kind::Worker(nr) => child.is_ready() && child.forker == mold && nr < self.state.wanted(),
             Kind::Service => child.is_ready() && child.forker == mold && self.settings.service,
+            Kind::Reactor => child.is_ready() && self.watch.reactor_wanted,
         };
         let mut children = self.state.children().iter();
         mold.is_some()
             && children.all(|child| child.stage == Stage::Abandoned || in_place(child))
             && self.missing() == 0
             && self.state.children().service().is_some() == self.settings.service
+            && self.state.has_reactor() == self.watch.reactor_wanted
             && self.state.is_complete()
             && !self.state.is_reforking()
             && (!self.watch.refork_owed || self.state.wanted() == 0)
@@ -180,7 +183,8 @@ impl World {
             }
         }
         let alive = self.processes.values().filter(|process| !process.dead && !process.is_middle()).count();
-        if alive != self.state.wanted() as usize + 1 + usize::from(self.settings.service) {
+        let others = usize::from(self.settings.service) + usize::from(self.watch.reactor_wanted);
+        if alive != self.state.wanted() as usize + 1 + others {
             self.violated(&format!("{alive} processes are alive"));
         }
     }

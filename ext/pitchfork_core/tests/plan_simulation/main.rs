@@ -8,6 +8,7 @@ mod forking;
 mod history;
 mod invariants;
 mod process;
+mod reactor;
 mod rng;
 mod watch;
 mod weather;

@@ -56,6 +56,10 @@ impl Process {
         matches!(self.life, Life::BeforeFork { .. } | Life::AfterFork { .. })
     }
 
+    pub fn is_reactor(&self) -> bool {
+        self.kind == Kind::Reactor
+    }
+
     pub fn accepts(&self) -> bool {
         let at_work = matches!(self.life, Life::Idle | Life::Serving | Life::Forking { .. });
         matches!(self.kind, Kind::Worker(_)) && !self.dead && at_work
@@ -158,7 +162,7 @@ impl World {
         }
     }
 
-    fn is_awaited(&self, process: &Process) -> bool {
+    pub fn is_awaited(&self, process: &Process) -> bool {
         let line = self.board.line(process.slot);
         line.token == Some(process.token) && !line.disowned
     }
@@ -174,7 +178,16 @@ impl World {
         if let Some(channel) = self.channels.get_mut(&process.token) {
             channel.reader = Some(pid);
         }
-        if !self.is_awaited(process) || !self.say(process.token, Report::Registered { pid }) {
+        if !self.is_awaited(process) {
+            self.die(pid);
+            return;
+        }
+        if process.is_reactor() {
+            // It has no hooks, and nothing to say before it is at work.
+            self.offer(process);
+            return;
+        }
+        if !self.say(process.token, Report::Registered { pid }) {
             self.die(pid);
             return;
         }
@@ -206,7 +219,8 @@ impl World {
         }
         self.write_deadline(process, self.now + self.settings.hard_timeout);
         self.enter(pid, Life::Idle, 1);
-        if self.rng.chance(self.weather.crash_when_ready) {
+        let crashes = if process.is_reactor() { self.weather.reactor_crashes } else { self.weather.crash_when_ready };
+        if self.rng.chance(crashes) {
             let delay = self.rng.between(0, 300);
             self.schedule(delay, Happening::Die(pid, process.token));
         }
@@ -228,15 +242,19 @@ impl World {
             self.obey(process, order);
         } else if !self.is_awaited(process) {
             self.die(pid);
-        } else if is_worker && self.rng.chance(self.weather.lose_mind) {
+        } else if (is_worker || process.is_reactor()) && self.rng.chance(self.weather.lose_mind) {
             self.lose_mind(pid);
+        } else if process.is_reactor() && self.rng.chance(self.weather.reactor_fails) {
+            if self.rng.chance(500) { self.die(pid) } else { self.hang_if(pid, 1_000) }
         } else if is_worker {
             let delay = self.lasts(1, 300);
             self.enter(pid, Life::Serving, delay);
             self.hang_if(pid, self.weather.hang_in_request);
         } else {
             // A sign of life.
-            self.enter(pid, Life::Idle, self.settings.hard_timeout / 2);
+            let latest = self.settings.hard_timeout / 2;
+            let delay = if process.is_reactor() { self.rng.between(1, latest) } else { latest };
+            self.enter(pid, Life::Idle, delay);
             self.hang_if(pid, self.weather.hang_idle);
         }
     }
@@ -257,6 +275,9 @@ impl World {
         line.unsafe_to_fork |= turn_unsafe;
         if self.rng.chance(self.weather.condition) {
             self.say(process.token, Report::ConditionMet);
+        }
+        if self.rng.chance(self.weather.slow_client) {
+            self.say(process.token, Report::ReactorWanted);
         }
         let delay = self.rng.between(1, self.pace.min(self.settings.hard_timeout / 2));
         self.enter(process.pid, Life::Idle, delay);
@@ -279,13 +300,14 @@ impl World {
         let Some(process) = self.processes.get(&pid).filter(|process| process.token == token && !process.dead) else {
             return;
         };
-        let hung = process.hung;
+        // The reactor ignores what it can.
+        let (hung, reactor) = (process.hung, process.is_reactor());
         let deadly = kill == Kill::Kill || (kill == Kill::Overdue && !self.rng.chance(self.weather.survives_signal));
         if deadly {
             let slow = self.rng.chance(self.weather.slow_death);
             let delay = if slow { self.rng.between(500, SLOWEST_DEATH) } else { self.rng.between(0, 20) };
             self.schedule(delay, Happening::Die(pid, token));
-        } else if kill != Kill::Overdue && !hung {
+        } else if kill != Kill::Overdue && !hung && !reactor {
             self.leave(pid, false);
         }
     }

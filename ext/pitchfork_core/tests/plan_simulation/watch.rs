@@ -57,6 +57,11 @@ pub struct Watch {
     pub tried: BTreeSet<Token>,
     /// Since when a child that is not ready has been at its stage.
     pub stages: BTreeMap<Token, (Stage, Millis)>,
+    /// A worker has asked for a reactor.
+    pub reactor_wanted: bool,
+    /// Since when there is none, and none on its way.
+    pub without_reactor_since: Option<Millis>,
+    pub reactor_starts: VecDeque<Millis>,
     pub lost_mold_at: Option<Millis>,
     pub without_prospect_since: Option<Millis>,
     pub shutdown_since: Option<Millis>,
@@ -142,6 +147,7 @@ impl World {
     }
 
     fn note_report(&mut self, token: Token, report: Report) {
+        self.watch.reactor_wanted |= report == Report::ReactorWanted;
         let Some(child) = self.state.children().get(token) else { return };
         if child.pid.is_some() {
             self.watch.known.insert(token);

@@ -49,6 +49,12 @@ pub struct Weather {
     pub turn_unsafe: u64,
     /// A worker's condition for a refork is met after a request.
     pub condition: u64,
+    /// A worker has a connection for the reactor after a request.
+    pub slow_client: u64,
+    /// The reactor dies right after it said that it is ready.
+    pub reactor_crashes: u64,
+    /// The reactor dies, or hangs, at its next sign of life.
+    pub reactor_fails: u64,
 }
 
 impl Weather {
@@ -78,6 +84,9 @@ impl Weather {
             slow_death: up_to(200),
             turn_unsafe: up_to(30),
             condition: up_to(50),
+            slow_client: up_to(500),
+            reactor_crashes: up_to(800),
+            reactor_fails: up_to(500),
         }
     }
 }

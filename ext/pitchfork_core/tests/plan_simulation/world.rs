@@ -99,6 +99,7 @@ pub struct Counts {
     pub deaths: u64,
     pub boots: u64,
     pub reforks: u64,
+    pub reactors: u64,
     pub give_ups: u64,
     pub simulated: Millis,
 }
@@ -109,6 +110,7 @@ impl Counts {
         self.deaths += other.deaths;
         self.boots += other.boots;
         self.reforks += other.reforks;
+        self.reactors += other.reactors;
         self.give_ups += other.give_ups;
         self.simulated += other.simulated;
     }
@@ -116,9 +118,10 @@ impl Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { steps, deaths, boots, reforks, give_ups, simulated } = self;
+        let Self { steps, deaths, boots, reforks, reactors, give_ups, simulated } = self;
         let hours = simulated / 3_600_000;
-        write!(f, "{steps} steps, {deaths} deaths, {boots} boots, {reforks} promotions, {give_ups} times given up, ")?;
+        write!(f, "{steps} steps, {deaths} deaths, {boots} boots, {reforks} promotions, {reactors} reactors, ")?;
+        write!(f, "{give_ups} times given up, ")?;
         write!(f, "{hours} h of simulated time")
     }
 }
@@ -297,6 +300,7 @@ impl World {
             return;
         }
         self.before_step(event);
+        let without = self.without_reactor(event);
         let actions = step(&mut self.state, event, &self.board, self.now);
         self.counts.steps += 1;
         let wake = self.state.next_wake(self.now);
@@ -308,6 +312,7 @@ impl World {
         }
         let performed = actions.clone();
         self.trace.push_back(Step { at: self.now, event, actions });
+        self.check_independence(without, &performed);
         self.after_step(event, &performed);
         for action in &performed {
             self.perform(action);
@@ -321,6 +326,11 @@ impl World {
                 self.open(token, slot);
                 self.board.line_mut(slot).booted = true;
                 self.boot(token, slot);
+            }
+            Action::StartReactor { token, slot } => {
+                self.counts.reactors += 1;
+                self.open(token, slot);
+                self.start_reactor(token, slot);
             }
             Action::Spawn { forker, token, slot, kind, generation } => {
                 self.open(token, slot);
@@ -338,6 +348,11 @@ impl World {
                     && let Some(pid) = pid
                 {
                     self.schedule(0, Happening::Arrive(pid, token, Kill::Term));
+                }
+            }
+            Action::Conclude(token) => {
+                if !self.rng.chance(self.weather.send_fails) {
+                    self.send(token, Order::Conclude);
                 }
             }
             Action::Signal { token, pid, kill } => {
@@ -370,6 +385,7 @@ impl World {
             }
             Action::HardTimeout(_)
             | Action::Departed(_)
+            | Action::LogEnd(_)
             | Action::Current(_)
             | Action::StopListening
             | Action::Log(..) => {}

@@ -11,6 +11,7 @@ use pitchfork_core::children::{Kind, Millis, Pid, Token};
 use pitchfork_core::error::Error as CoreError;
 use pitchfork_core::listen::Listeners;
 use pitchfork_core::message::{Order, Report};
+use pitchfork_core::reactor::Link;
 use pitchfork_core::scoreboard::{Line, Scoreboard};
 use pitchfork_core::sys::bell::Bell;
 use pitchfork_core::sys::channel::{Channel, Received};
@@ -40,6 +41,8 @@ pub struct House {
     pub listeners: Listeners,
     /// Rings when workers have come or gone; only there if it matters which ones are at work.
     pub bell: Option<Arc<Bell>>,
+    /// The workers' ends of the reactor's queues.
+    pub link: Arc<Link>,
 }
 
 /// What children need of the configuration.
@@ -207,6 +210,7 @@ impl Child {
         match self.post.kind {
             Kind::Mold => set_title(ruby, format_args!("pitchfork-rs (gen:{generation}) mold - {status}")),
             Kind::Service => set_title(ruby, format_args!("pitchfork-rs (gen:{generation}) service - {status}")),
+            Kind::Reactor => set_title(ruby, format_args!("pitchfork-rs reactor")),
             Kind::Worker(nr) => {
                 set_title(ruby, format_args!("pitchfork-rs (gen:{generation}) worker[{nr}] - {status}"));
             }

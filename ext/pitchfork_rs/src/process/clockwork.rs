@@ -15,6 +15,8 @@ static LONGEST_WAIT: AtomicU64 = AtomicU64::new(0);
 static SOFT_LIMIT: AtomicU64 = AtomicU64::new(0);
 static HARD_LIMIT: AtomicU64 = AtomicU64::new(0);
 static SOFT_DEADLINE: AtomicU64 = AtomicU64::new(0);
+/// Since when the thread that serves has been busy with one request; 0 while it is not.
+static BUSY_SINCE: AtomicU64 = AtomicU64::new(0);
 /// What the application has asked for beyond the limits, for the request in hand.
 static EXTENSION: AtomicU64 = AtomicU64::new(0);
 /// This worker has been found too slow, and is about to end.
@@ -44,15 +46,19 @@ pub fn set_up(line: &'static Line, soft: Millis, hard: Millis, longest_wait: Mil
 pub fn start() {
     let now = clock::monotonic();
     EXTENSION.store(0, Ordering::Relaxed);
+    BUSY_SINCE.store(now, Ordering::Release);
     SOFT_DEADLINE.store(now + SOFT_LIMIT.load(Ordering::Relaxed), Ordering::Release);
     promise(now, 0);
 }
 
-/// The application has finished with a request, or this idle process is still alive.
-pub fn stop() {
+/// The application has finished with a request, or this idle process is still alive. Gives the time.
+pub fn stop() -> Millis {
     SOFT_DEADLINE.store(0, Ordering::Release);
     EXTENSION.store(0, Ordering::Relaxed);
-    promise(clock::monotonic(), 0);
+    BUSY_SINCE.store(0, Ordering::Release);
+    let now = clock::monotonic();
+    promise(now, 0);
+    now
 }
 
 /// The request in hand has been found too slow. That need not be found again; this process makes no promises any more,
@@ -90,7 +96,22 @@ pub fn await_client() {
     if OWNER.get() != Some(&std::thread::current().id()) {
         return;
     }
-    promise(clock::monotonic(), LONGEST_WAIT.load(Ordering::Relaxed));
+    let now = clock::monotonic();
+    let _ = BUSY_SINCE.compare_exchange(0, now, Ordering::Release, Ordering::Relaxed);
+    promise(now, LONGEST_WAIT.load(Ordering::Relaxed));
+}
+
+/// This process does something of its own that takes its time, between two requests. [`stop`] ends it.
+pub fn be_busy() {
+    BUSY_SINCE.store(clock::monotonic(), Ordering::Release);
+}
+
+/// Whether the thread that serves has been busy with one request for so long.
+pub fn is_busy_for(time: Millis, now: Millis) -> bool {
+    match BUSY_SINCE.load(Ordering::Acquire) {
+        0 => false,
+        since => now.saturating_sub(since) >= time,
+    }
 }
 
 /// When the request in hand is too slow; 0 while there is none, or a client is waited for.

@@ -5,10 +5,13 @@
 
 pub mod child;
 pub mod clockwork;
+pub mod held;
 pub mod mold;
 pub mod monitor;
+mod outlet;
 pub mod prepare;
 pub mod private;
+pub mod reactor;
 pub mod seats;
 pub mod server;
 pub mod service;

@@ -2,6 +2,7 @@
 
 mod listening;
 mod logs;
+mod reactor;
 mod reaping;
 mod user_code;
 
@@ -17,6 +18,7 @@ use pitchfork_core::error::Error as CoreError;
 use pitchfork_core::listen::Listeners;
 use pitchfork_core::message::{Order, Report};
 use pitchfork_core::plan::{self, Action, Event, Kill, Level, Phase, Signal, State};
+use pitchfork_core::reactor::{Counts, Link, Queues};
 use pitchfork_core::scoreboard::Scoreboard;
 use pitchfork_core::sys::bell::Bell;
 use pitchfork_core::sys::channel::{Channel, Received};
@@ -65,6 +67,10 @@ pub struct Monitor {
     present: Vec<u32>,
     state: State,
     channels: BTreeMap<Token, Channel>,
+    /// All ends of the reactor's queues, so that what is in them survives whoever should have read it. They are there as
+    /// long as this process is the monitor.
+    queues: Option<Queues>,
+    counts: Counts,
     epoll: Epoll,
     /// Zombies that are none of ours, and when each was seen first.
     strangers: BTreeMap<Pid, Millis>,
@@ -88,6 +94,8 @@ impl Monitor {
             present: Vec::new(),
             state: State::new(plan),
             channels: BTreeMap::new(),
+            queues: Some(Queues::new()?),
+            counts: Counts::new()?,
             epoll,
             strangers: BTreeMap::new(),
             status: None,
@@ -97,6 +105,11 @@ impl Monitor {
     /// The shared lines.
     pub fn scoreboard(&self) -> Scoreboard {
         self.scoreboard
+    }
+
+    /// What the reactor tells about itself.
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
     /// Runs until the goal is reached or the server has stopped.
@@ -204,6 +217,7 @@ impl Monitor {
                 self.scoreboard.set_shutting_down();
             }
             self.tell_who_is_present();
+            self.tell_of_reactor();
             for action in actions {
                 if let Some(role) = self.perform(ruby, action, status, &mut events)? {
                     return Ok(Some(role));
@@ -222,6 +236,7 @@ impl Monitor {
     ) -> Result<Option<Role>, Error> {
         match action {
             Action::Boot { token, slot } => return Ok(self.boot(ruby, token, slot, events)),
+            Action::StartReactor { token, slot } => self.start_reactor(ruby, token, slot, events),
             Action::Spawn { forker, token, slot, kind, generation } => {
                 let order = Order::Spawn { token, kind, slot, generation };
                 self.order_child(ruby, forker, token, (slot, kind, generation), order, events);
@@ -231,6 +246,7 @@ impl Monitor {
                 self.order_child(ruby, forker, token, (slot, Kind::Mold, generation), order, events);
             }
             Action::Dismiss { token, drain } => self.dismiss(ruby, token, drain),
+            Action::Conclude(token) => self.conclude(token),
             Action::Signal { token, pid, kill } => self.signal(ruby, token, pid, kill, events),
             Action::Forget { token, slot, pid } => {
                 if let Some(channel) = self.channels.remove(&token) {
@@ -240,10 +256,12 @@ impl Monitor {
                     }
                 }
                 self.scoreboard.revoke(slot);
+                self.nudge();
             }
             Action::Disown { slot } => self.scoreboard.revoke(slot),
             Action::HardTimeout(child) => user_code::heed_exit(ruby, self.tell_hard_timeout(ruby, &child), events)?,
             Action::Departed(child) => user_code::heed_exit(ruby, self.tell_departure(ruby, &child, status), events)?,
+            Action::LogEnd(child) => self.log_end(ruby, &child, status),
             Action::Current(mold) => self.scoreboard.set_current_mold(mold),
             Action::Listen => self.listen(ruby, events),
             Action::StopListening => self.stop_listening(ruby),
@@ -255,46 +273,56 @@ impl Monitor {
 
     /// Forks a mold that loads the application. Returns a role in the child.
     fn boot(&mut self, ruby: &Ruby, token: Token, slot: u32, events: &mut VecDeque<Event>) -> Option<Role> {
+        let monitor = std::process::id().cast_signed();
+        let channel = self.fork_child(ruby, token, slot, Kind::Mold, events)?;
+        // The monitor's ends of the channels of all others.
+        self.channels.clear();
+        let house = House {
+            server: self.server,
+            scoreboard: self.scoreboard,
+            monitor,
+            death: process::watch(monitor).map(Arc::new),
+            settings: self.settings,
+            listeners: std::mem::take(&mut self.listeners),
+            bell: self.bell.take(),
+            link: Arc::new(Link::new(self.queues.take().unwrap_or_else(|| process::leave(1)), self.counts)),
+        };
+        let post = Post { token, kind: Kind::Mold, generation: 0, slot, channel };
+        let mold = Mold { house: Rc::new(house), post, handler: None };
+        Some(Role::Mold(Box::new(mold)))
+    }
+
+    /// Forks a child of this process's own. Gives the child's end of its channel in the child, and nothing here.
+    fn fork_child(
+        &mut self,
+        ruby: &Ruby,
+        token: Token,
+        slot: u32,
+        kind: Kind,
+        events: &mut VecDeque<Event>,
+    ) -> Option<Channel> {
         let (ours, theirs) = match Channel::pair() {
             Ok(ends) => ends,
             Err(error) => {
-                self.server.log(ruby, Level::Error, &format!("cannot fork a mold: {error}"));
+                self.server.log(ruby, Level::Error, &format!("cannot fork a {kind}: {error}"));
                 events.push_back(Event::Failed(token));
                 return None;
             }
         };
-        self.scoreboard.assign(slot, token, Kind::Mold, 0, None);
-        let monitor = std::process::id().cast_signed();
+        self.scoreboard.assign(slot, token, kind, 0, None);
         match fork(ruby) {
             Ok(Side::Parent { child }) => {
                 drop(theirs);
                 self.adopt(token, ours, events);
                 events.push_back(Event::Message(token, Report::Forked { pid: child }));
-                None
             }
-            Ok(Side::Child) => {
-                drop(ours);
-                // The monitor's ends of the channels of all others.
-                self.channels.clear();
-                let house = House {
-                    server: self.server,
-                    scoreboard: self.scoreboard,
-                    monitor,
-                    death: process::watch(monitor).map(Arc::new),
-                    settings: self.settings,
-                    listeners: std::mem::take(&mut self.listeners),
-                    bell: self.bell.take(),
-                };
-                let post = Post { token, kind: Kind::Mold, generation: 0, slot, channel: theirs };
-                let mold = Mold { house: Rc::new(house), post, handler: None };
-                Some(Role::Mold(Box::new(mold)))
-            }
+            Ok(Side::Child) => return Some(theirs),
             Err(error) => {
-                self.server.log_error(ruby, "cannot fork a mold", &error);
+                self.server.log_error(ruby, &format!("cannot fork a {kind}"), &error);
                 events.push_back(Event::Failed(token));
-                None
             }
         }
+        None
     }
 
     /// Has one child fork another.

@@ -35,6 +35,7 @@ impl Server {
     /// Writes a log line. Never fails: a logger that raises must not cost more than its line.
     pub fn log(self, ruby: &Ruby, level: Level, line: &str) {
         let method = match level {
+            Level::Debug => "debug",
             Level::Info => "info",
             Level::Error => "error",
             Level::Fatal => "fatal",

@@ -31,6 +31,11 @@ pub fn note(signal: i32) {
     }
 }
 
+/// Whether a signal came, and was not taken.
+pub fn is_pending(signal: i32) -> bool {
+    PENDING.load(Ordering::Relaxed) & bit(signal) != 0
+}
+
 /// Whether a signal came; asking forgets it.
 pub fn take(signal: i32) -> bool {
     let bit = bit(signal);

@@ -1,40 +1,39 @@
 //! The worker: serves one request at a time, and now and then forks a mold.
 
+mod holding;
+mod leaving;
+mod promoting;
+
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use magnus::typed_data::Obj;
 use magnus::value::{BoxValue, ReprValue};
-use magnus::{Class, Error, RHash, RString, Ruby, Value};
+use magnus::{Error, RHash, RString, Ruby, Value};
 use pitchfork_core::children::{Kind, Millis};
 use pitchfork_core::error::Error as CoreError;
 use pitchfork_core::listen::Listener;
 use pitchfork_core::message::{Order, Report};
 use pitchfork_core::plan::Level;
-use pitchfork_core::sys::{clock, filter};
+use pitchfork_core::sys::clock;
 
+use self::holding::has_outlet;
 use super::child::{Child, House, Post, raise};
 use super::mold::{Mold, post};
 use super::private;
 use super::seats::Seats;
-use super::sibling::{self, Sibling, fork_sibling};
-use super::{Next, Role, clockwork, signals, watcher};
+use super::watcher::Burden;
+use super::{Next, Role, clockwork, outlet, signals, watcher};
 use crate::rack::body::Body;
 use crate::rack::call;
 use crate::rack::connection::Connection;
-use crate::rack::handler::{Handler, Served};
+use crate::rack::handler::{Handler, Host, Missing, Served};
 use crate::rack::keys;
 use crate::ruby_api::request_timeout::RequestTimeout;
 use crate::vm::gvl;
-
-/// A queue that has stayed empty for so long at the end of a drain holds nobody any more, unless somebody is still on
-/// the way into it.
-const QUIET: Duration = Duration::from_millis(50);
-
-/// Who is on the way into a queue is there within this time: the kernel asks those whom it keeps back once more after
-/// a second. Others never come, such as the senders of a flood.
-const ARRIVAL: Millis = 1_500;
 
 /// A worker that is about to begin.
 pub struct Worker {
@@ -66,7 +65,8 @@ impl Worker {
         self.handler.set_env("pitchfork.worker", *child.object)?;
         self.handler.set_env("pitchfork.timeout", timeout.as_value())?;
         clockwork::set_up(child.line(), settings.soft_timeout, settings.hard_timeout, settings.rack.longest_wait());
-        watcher::start(ruby, &child.house, *child.object, timeout);
+        let burden = Burden::new().map_err(|error| raise(ruby, &error))?;
+        watcher::start(ruby, &child.house, *child.object, timeout, Arc::clone(&burden));
         child.hook(ruby, "after_worker_ready")?;
         if !child.is_wanted() {
             return Ok(Next::Exit(1));
@@ -75,7 +75,7 @@ impl Worker {
         child.line().set_ready();
         child.report(ruby, Report::Ready)?;
 
-        let mut serving = Serving::new(ruby, child, self.handler, private, timeout)?;
+        let mut serving = Serving::new(ruby, child, self.handler, private, timeout, burden)?;
         let ended = serving.serve(ruby);
         // A mold prepares, and a worker leaves, as if there had been no collector.
         let told = serving.tell_collector("end");
@@ -89,8 +89,9 @@ impl Worker {
             Ok(turn)
         });
         if let Ok(Turn::Fork(post)) = ended {
-            // With its own sockets: they are the worker's, which goes on.
-            let Serving { child, handler, .. } = serving;
+            // With its own sockets, and what it holds: they are the worker's, which goes on.
+            let Serving { child, handler, burden, .. } = serving;
+            burden.close();
             child.house.server.call(ruby, "forget_private_listeners", ())?;
             let mold = Mold { house: child.house, post, handler: Some(handler) };
             return Ok(Next::Become(Role::Mold(Box::new(mold))));
@@ -101,10 +102,18 @@ impl Worker {
             await_execution(ruby)?;
         }
         if serving.child.is_itself() {
+            serving.part_with_all(ruby);
             serving.child.house.server.call(ruby, "worker_exit", (*serving.child.object,))?;
         }
         ended.map(|_| Next::Exit(0))
     }
+}
+
+/// What the title says. While one request follows another it need not say that this worker waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Waiting,
+    Other,
 }
 
 /// A worker at work.
@@ -112,6 +121,8 @@ struct Serving {
     child: Child,
     handler: Handler,
     seats: Seats,
+    /// What it shares with its watcher.
+    burden: Arc<Burden>,
     /// Lives in the handler's template.
     timeout: Obj<RequestTimeout>,
     /// Whether there is anything to run after each request. Finding that out takes longer than many a request.
@@ -120,6 +131,9 @@ struct Serving {
     /// Collects garbage between requests, if the configuration wants that.
     collector: Option<BoxValue<Value>>,
     promoting: bool,
+    /// Whether no connection may wait here for another request.
+    is_parting: bool,
+    shown: Shown,
 }
 
 impl Serving {
@@ -129,15 +143,28 @@ impl Serving {
         handler: Handler,
         private: Vec<Listener>,
         timeout: Obj<RequestTimeout>,
+        burden: Arc<Burden>,
     ) -> Result<Self, Error> {
-        let seats = Seats::take(&child, private).map_err(|error| raise(ruby, &error))?;
+        let seats = Seats::take(&child, private, Arc::clone(&burden)).map_err(|error| raise(ruby, &error))?;
         // Kept alive by the configuration.
         let condition: Value = child.house.server.call(ruby, "refork_condition", ())?;
         let condition = (!condition.is_nil()).then_some(condition);
         let has_request_hook = child.house.server.call(ruby, "request_hook?", ())?.to_bool();
         let collector: Value = child.house.server.call(ruby, "out_of_band_gc", ())?;
         let collector = (!collector.is_nil()).then(|| BoxValue::new(collector));
-        let serving = Self { child, handler, seats, timeout, has_request_hook, condition, collector, promoting: false };
+        let serving = Self {
+            child,
+            handler,
+            seats,
+            burden,
+            timeout,
+            has_request_hook,
+            condition,
+            collector,
+            promoting: false,
+            is_parting: false,
+            shown: Shown::Other,
+        };
         serving.tell_collector("begin")?;
         Ok(serving)
     }
@@ -149,7 +176,7 @@ impl Serving {
             ruby.thread_check_ints()?;
             await_execution(ruby)?;
             if !self.child.is_itself() {
-                return Err(exit(ruby));
+                return Err(call::exit(ruby));
             }
             if (mail || self.child.line().take_mail())
                 && let Some(turn) = self.carry_out_orders(ruby)?
@@ -160,25 +187,30 @@ impl Serving {
                 return Ok(Turn::Leave { drain: false });
             }
             self.look_around(ruby, false);
-            mail = if let Some(connection) = self.accept(ruby) {
-                self.serve_connection(ruby, &connection)?;
-                drop(connection);
-                self.tell_collector("count_request")?;
-                false
-            } else {
-                self.look_around(ruby, true);
-                self.tell_collector("pause")?;
-                self.wait(ruby)?
+            let told = self.seats.is_round_over() && self.look();
+            mail = match self.next(ruby) {
+                Some(connection) => {
+                    self.serve_connection(ruby, connection)?;
+                    self.tell_collector("count_request")?;
+                    told
+                }
+                None if told => true,
+                None => {
+                    self.look_around(ruby, true);
+                    self.tell_collector("pause")?;
+                    self.wait(ruby)?
+                }
             };
         }
     }
 
-    fn accept(&mut self, ruby: &Ruby) -> Option<Connection> {
+    /// The connection whose turn it is.
+    fn next(&mut self, ruby: &Ruby) -> Option<Connection> {
         if clockwork::is_condemned() {
             return None;
         }
-        match self.seats.accept() {
-            Ok(accepted) => accepted.map(|(descriptor, peer)| Connection::new(descriptor, peer)),
+        match self.seats.next() {
+            Ok(connection) => connection,
             Err(error) => {
                 // Descriptors or memory are short. The connection stays in its queue; a pause keeps this from
                 // spinning.
@@ -203,25 +235,40 @@ impl Serving {
         }
     }
 
-    /// Calls a method of the collector, if there is one.
+    /// Calls a method of the collector, if there is one. Nobody waits for it meanwhile who can be served elsewhere.
     fn tell_collector(&self, method: &str) -> Result<(), Error> {
-        match &self.collector {
-            Some(collector) => collector.funcall::<_, _, Value>(method, ()).map(drop),
-            None => Ok(()),
-        }
+        let Some(collector) = &self.collector else { return Ok(()) };
+        clockwork::be_busy();
+        let told = collector.funcall::<_, _, Value>(method, ());
+        clockwork::stop();
+        told.map(drop)
+    }
+
+    /// Looks what is ready, without waiting. `true` if there may be an order.
+    fn look(&mut self) -> bool {
+        let now = clockwork::stop();
+        let told = self.seats.wait(0);
+        self.seats.call_late(now);
+        told
     }
 
     /// Waits for something to do. `true` if it may be an order.
     fn wait(&mut self, ruby: &Ruby) -> Result<bool, Error> {
-        clockwork::stop();
-        let timeout = self.child.heartbeat();
+        self.title_waiting(ruby);
+        let now = clockwork::stop();
+        let held = self.seats.held().next_deadline().map_or(Millis::MAX, |deadline| deadline.saturating_sub(now));
+        let timeout = self.child.heartbeat().min(held);
         Ok(gvl::wait(ruby, || self.seats.wait(timeout))?.unwrap_or(false))
     }
 
-    fn serve_connection(&mut self, ruby: &Ruby, connection: &Connection) -> Result<(), Error> {
-        let child = &self.child;
+    /// Serves one request of a connection, as far as it has come.
+    fn serve_connection(&mut self, ruby: &Ruby, connection: Connection) -> Result<(), Error> {
+        self.serve_request(ruby, connection, false)
+    }
+
+    fn serve_request(&mut self, ruby: &Ruby, mut connection: Connection, waits: bool) -> Result<(), Error> {
+        let Self { child, handler, timeout, is_parting, .. } = self;
         let requests = child.line().requests();
-        let timeout = self.timeout;
         let mut begin = |ruby: &Ruby, env: RHash, path: &str| {
             let id = env.get(ruby.get_inner(&keys::REQUEST_ID)).and_then(RString::from_value);
             let id = id.and_then(|id| id.to_string().ok());
@@ -230,24 +277,69 @@ impl Serving {
             timeout.set_env(Some(env));
             Ok(())
         };
-        let handler = &mut self.handler;
-        let served = catch_unwind(AssertUnwindSafe(|| handler.serve(ruby, connection, &mut begin)));
+        let may_persist = || !*is_parting && stays(child);
+        let link = &child.house.link;
+        let passed_on = Cell::new(false);
+        let pass_on = |connection: &Connection, bytes, served, content| {
+            if !has_outlet(child) {
+                return Err(content);
+            }
+            passed_on.set(true);
+            outlet::send(link, connection, bytes, served, content)
+        };
+        let mut host = Host { begin: &mut begin, may_persist: &may_persist, waits, pass_on: &pass_on };
+        let was_empty = connection.intake.is_none();
+        let served = catch_unwind(AssertUnwindSafe(|| handler.serve(ruby, &mut connection, &mut host)));
         let Ok(served) = served else {
             // A bug of this server, which must not cost more than the request it met. The panic's message went to
             // stderr when it happened.
-            self.handler.apologise(connection);
+            self.seats.held().forget(&mut connection);
+            self.handler.apologise(&connection);
+            self.shown = Shown::Other;
             clockwork::stop();
             return Ok(());
         };
+        if passed_on.get() {
+            self.want_reactor(ruby);
+        }
         let served = served?;
-        timeout.set_env(None);
-        if let Served::Called { env, body } = served {
-            self.child.line().count_request();
-            self.after_request(ruby, env)?;
-            Body::end_shared(ruby, &body, &connection.socket)?;
+        if !self.child.is_itself() {
+            // A copy of this worker: the connections are the other one's, and so may be the locks.
+            return Err(call::exit(ruby));
+        }
+        match served {
+            Served::Waiting(missing) => {
+                let now = clockwork::stop();
+                let begins_head = connection.served > 0 && was_empty && connection.intake.is_some();
+                let begins_body = missing != Missing::Head && !connection.awaits_body;
+                if connection.since == 0 || begins_head || begins_body {
+                    connection.since = now;
+                }
+                connection.awaits_body = missing != Missing::Head;
+                return self.hold_or_end(ruby, connection, missing, now);
+            }
+            Served::Unheard => self.seats.held().forget(&mut connection),
+            Served::Called { body, persists, ended } => {
+                self.shown = Shown::Other;
+                let reader = (!persists).then(|| Arc::clone(&connection.socket));
+                if persists {
+                    // Before what the application still does about the response: the client does not wait for that.
+                    connection.since = clock::monotonic();
+                    self.hold(ruby, connection);
+                } else {
+                    self.seats.held().forget(&mut connection);
+                }
+                ended.conclude(ruby)?;
+                if !self.child.is_itself() {
+                    return Err(call::exit(ruby));
+                }
+                self.timeout.set_env(None);
+                self.child.line().count_request();
+                self.after_request(ruby, ended.env)?;
+                Body::end_shared(ruby, &body, reader.as_deref())?;
+            }
         }
         clockwork::stop();
-        self.title_waiting(ruby);
         Ok(())
     }
 
@@ -263,23 +355,6 @@ impl Serving {
                     server.log_error(ruby, "listen loop error", &error);
                 }
                 other => other?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks the condition whether it is time for a refork, and the monitor whether it may be now.
-    fn ask_condition(&mut self, ruby: &Ruby, condition: Value) -> Result<(), Error> {
-        let line = self.child.line();
-        if line.is_unsafe_to_fork() || self.child.house.scoreboard.is_outdated(self.child.post.slot) {
-            return Ok(());
-        }
-        let logger = self.child.house.server.logger(ruby)?;
-        if condition.funcall::<_, _, Value>("met?", (*self.child.object, logger))?.to_bool() {
-            self.promoting = true;
-            self.child.report(ruby, Report::ConditionMet)?;
-            if condition.respond_to("backoff!", false)? {
-                condition.funcall::<_, _, Value>("backoff!", ())?;
             }
         }
         Ok(())
@@ -301,89 +376,18 @@ impl Serving {
         Ok(None)
     }
 
-    /// Forks the next mold. Gives the post back in the new process.
-    fn promote(&mut self, ruby: &Ruby, post: Post) -> Result<Option<Post>, Error> {
-        let House { server, settings, .. } = &*self.child.house;
-        let by_condition = std::mem::take(&mut self.promoting);
-        let token = post.token;
-        if self.child.line().is_unsafe_to_fork() {
-            self.child.report(ruby, Report::SpawnFailed { token, unsafe_to_fork: true })?;
-            return Ok(None);
+    fn title_waiting(&mut self, ruby: &Ruby) {
+        if std::mem::replace(&mut self.shown, Shown::Waiting) == Shown::Waiting {
+            return;
         }
-        let requests = self.child.line().requests();
-        self.child.title(ruby, format_args!("requests: {requests}, spawning mold"));
-        self.child.promise(settings.spawn_timeout + sibling::PATIENCE);
-        if by_condition {
-            let line = format!("{} refork condition met, promoting ourselves", self.child.name()?);
-            server.log(ruby, Level::Info, &line);
-        }
-        server.hook_or_end(ruby, "before_fork", ())?;
-        match fork_sibling(ruby, &self.child, &post.channel)? {
-            Sibling::Child => return Ok(Some(post)),
-            Sibling::Forked => {}
-            Sibling::NoRoom | Sibling::Broken => {
-                server.log(ruby, Level::Error, &format!("{} failed to spawn a mold", self.child.name()?));
-                self.child.report(ruby, Report::SpawnFailed { token, unsafe_to_fork: false })?;
-            }
-        }
-        clockwork::stop();
-        self.title_waiting(ruby);
-        Ok(None)
-    }
-
-    /// Takes what this worker may have been woken for just before it was told to leave: the kernel wakes one worker
-    /// for a connection, and would not wake another. What waits in sockets that nobody else has is served to the end.
-    fn take_last_call(&mut self, ruby: &Ruby) -> Result<(), Error> {
-        self.seats.stop_watching();
-        if let Some(connection) = self.accept(ruby) {
-            self.serve_connection(ruby, &connection)?;
-        }
-        if !self.seats.are_private() {
-            return Ok(());
-        }
-        let refused = self.seats.keep_to_private();
-        self.log_failure(ruby, refused);
-        self.serve_what_is_left(ruby)
-    }
-
-    /// Serves what is in the queues of all. The monitor has seen to it that nothing new gets in.
-    fn drain(&mut self, ruby: &Ruby) -> Result<(), Error> {
-        let refused = self.seats.help_out();
-        self.log_failure(ruby, refused);
-        self.serve_what_is_left(ruby)
-    }
-
-    /// Serves until the queues stay empty.
-    fn serve_what_is_left(&mut self, ruby: &Ruby) -> Result<(), Error> {
-        let begin = clock::monotonic();
-        let end = begin + self.child.house.settings.soft_timeout;
-        let mut quiet_since = Instant::now();
-        let mut is_last_look = false;
-        while clock::monotonic() < end {
-            ruby.thread_check_ints()?;
-            if let Some(connection) = self.accept(ruby) {
-                filter::accept_packets(&*connection.socket);
-                self.serve_connection(ruby, &connection)?;
-                quiet_since = Instant::now();
-                is_last_look = false;
-            } else if is_last_look {
-                break;
-            } else if quiet_since.elapsed() < QUIET {
-                // Not epoll: a Unix listener that was shut down is always ready.
-                gvl::wait(ruby, || std::thread::sleep(Duration::from_millis(2)))?;
-            } else if clock::monotonic() < begin + ARRIVAL && self.seats.are_awaited() {
-                quiet_since = Instant::now();
-            } else {
-                // Somebody may have arrived between the two questions.
-                is_last_look = true;
-            }
-        }
-        Ok(())
-    }
-
-    fn title_waiting(&self, ruby: &Ruby) {
         self.child.title(ruby, format_args!("requests: {}, waiting", self.child.line().requests()));
     }
+}
+
+/// Whether a worker will be there for another request, as far as it can be known now.
+fn stays(child: &Child) -> bool {
+    let is_told = child.line().has_mail() || signals::is_pending(libc::SIGTERM) || signals::is_pending(libc::SIGQUIT);
+    !is_told && !child.house.scoreboard.is_shutting_down() && child.is_wanted() && !clockwork::is_condemned()
 }
 
 /// Returns at once unless this worker was found too slow: then the watcher's thread runs the hooks, and ends this process
@@ -395,13 +399,8 @@ fn await_execution(ruby: &Ruby) -> Result<(), Error> {
         let told = clockwork::is_executed();
         gvl::wait(ruby, || std::thread::sleep(Duration::from_millis(200)))?;
         if told {
-            return Err(exit(ruby));
+            return Err(call::exit(ruby));
         }
     }
     Ok(())
-}
-
-/// What Ruby's `exit` raises.
-fn exit(ruby: &Ruby) -> Error {
-    ruby.exception_system_exit().new_instance((0, "exit")).map_or_else(|error| error, Error::from)
 }

@@ -7,15 +7,18 @@ use magnus::{Error, Ruby};
 use pitchfork_core::children::Millis;
 use pitchfork_core::http::response::CONTINUE;
 use pitchfork_core::http::{BodyDecoder, Framing, Limits, Reject};
+use pitchfork_core::reactor::StoredBody;
 use pitchfork_core::sys::clock;
 use socket2::Socket;
 
-use super::connection::{Direction, wait_for};
+use super::connection::{Direction, push, wait_for};
 use super::settings::Settings;
 use super::store::Store;
 use crate::process::clockwork;
 
 const CHUNK: usize = 16 * 1024;
+/// How much of a body that the application has left alone is read, so that the connection can go on.
+const LEFT_ALONE: usize = 64 * 1024;
 
 /// Why a body cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +43,18 @@ pub enum Failure {
     Interrupted(Error),
 }
 
+/// What a body is read through.
+struct Room {
+    raw: [u8; CHUNK],
+    decoded: Vec<u8>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { raw: [0; CHUNK], decoded: Vec::new() }
+    }
+}
+
 /// One request body.
 #[derive(Debug)]
 pub struct Body {
@@ -54,25 +69,28 @@ pub struct Body {
     /// When the first byte was waited for.
     began: Option<Millis>,
     refused: Option<u16>,
+    /// What was read behind the end of the body.
+    surplus: Vec<u8>,
     settings: Settings,
 }
 
 impl Body {
-    /// A body of which `early` arrived together with the head. Fails if it is malformed right there.
+    /// A body of which `early` arrived together with the head, and the number of bytes that this was: behind them is
+    /// the next request. Fails if it is malformed right there.
     pub fn new(
         socket: Arc<Socket>,
         mut decoder: BodyDecoder,
         early: &[u8],
         expects_continue: bool,
         settings: Settings,
-    ) -> Result<Self, Failure> {
+    ) -> Result<(Self, usize), Failure> {
         let mut store = if settings.rewindable { Store::keeping(settings.body_memory) } else { Store::passing() };
         let mut bytes = Vec::new();
-        decoder.decode(early, &mut bytes).map_err(Failure::Refused)?;
+        let taken = decoder.decode(early, &mut bytes).map_err(Failure::Refused)?;
         store.append(&bytes).map_err(Failure::Storage)?;
         // A client that sends without waiting does not need to be told.
         let expects_continue = expects_continue && early.is_empty();
-        Ok(Self {
+        let body = Self {
             socket: Some(socket),
             decoder,
             store,
@@ -81,8 +99,17 @@ impl Body {
             until_close: false,
             began: None,
             refused: None,
+            surplus: Vec::new(),
             settings,
-        })
+        };
+        Ok((body, taken))
+    }
+
+    /// A body that somebody else has read to its end.
+    pub fn full(socket: Arc<Socket>, body: StoredBody, settings: Settings) -> Result<Self, Failure> {
+        let decoder = BodyDecoder::new(Framing::None, &settings.limits);
+        let (empty, _) = Self::new(socket, decoder, &[], false, settings)?;
+        Ok(Self { store: Store::full(body), ..empty })
     }
 
     /// Whatever comes on a connection, to its end, for a streaming response that answers it. `leftover` came behind
@@ -90,13 +117,37 @@ impl Body {
     pub fn raw(socket: Arc<Socket>, leftover: &[u8], settings: Settings) -> Result<Self, Failure> {
         let settings = Settings { rewindable: false, min_rate: 0, ..settings };
         let decoder = BodyDecoder::new(Framing::Length(u64::MAX), &Limits::default());
-        let body = Self::new(socket, decoder, leftover, false, settings)?;
+        let (body, _) = Self::new(socket, decoder, leftover, false, settings)?;
         Ok(Self { until_close: true, ..body })
     }
 
     /// Whether some of it is still to come, and the client knows that it may send it.
     pub fn is_unread(&self) -> bool {
         !self.decoder.is_done()
+    }
+
+    /// Whether all of it is there, once what has come and a little more was read without waiting.
+    ///
+    /// A client that still waits for `100 Continue` may send its body after the response, or may not; nobody can tell.
+    pub fn has_come(&mut self) -> bool {
+        if !self.is_unread() {
+            return true;
+        }
+        let Some(socket) = self.socket.clone().filter(|_| !self.expects_continue) else { return false };
+        let mut room = Room::default();
+        let mut read = 0;
+        while self.is_unread() && read < LEFT_ALONE {
+            match self.read_once(&socket, &mut room) {
+                Ok(Some(more @ 1..)) => read += more,
+                _ => break,
+            }
+        }
+        !self.is_unread()
+    }
+
+    /// Gives out what was read behind the end of the body.
+    pub fn take_surplus(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.surplus)
     }
 
     /// The status to answer with if reading it has failed because of the client.
@@ -110,9 +161,12 @@ impl Body {
         self.store = Store::passing();
     }
 
-    /// Ends a body that another thread may still be reading: that one is told that nothing more will come.
-    pub fn end_shared(ruby: &Ruby, body: &std::sync::Mutex<Self>, socket: &Socket) -> Result<(), Error> {
-        if matches!(body.try_lock(), Err(std::sync::TryLockError::WouldBlock)) {
+    /// Ends a body that another thread may still be reading: that one is told that nothing more will come, on its socket.
+    /// There is none where all has come, and the connection may be somebody else's already.
+    pub fn end_shared(ruby: &Ruby, body: &std::sync::Mutex<Self>, socket: Option<&Socket>) -> Result<(), Error> {
+        if let Some(socket) = socket
+            && matches!(body.try_lock(), Err(std::sync::TryLockError::WouldBlock))
+        {
             let _ = socket.shutdown(std::net::Shutdown::Read);
         }
         crate::vm::gvl::lock(ruby, body)?.end();
@@ -192,45 +246,47 @@ impl Body {
         let socket = self.socket.clone().ok_or(Failure::Over)?;
         if std::mem::take(&mut self.expects_continue) {
             (&*socket).write_all(CONTINUE).map_err(|_| Failure::Gone)?;
+            push(&socket);
         }
-        let mut raw = [0; CHUNK];
-        let mut decoded = Vec::new();
+        let mut room = Room::default();
         let mut heard = clock::monotonic();
         let began = *self.began.get_or_insert(heard);
         while self.store.end() < wanted && !self.decoder.is_done() {
-            // Bytes beyond the end of this body are not this body's to read.
-            let most = self.decoder.remaining().map_or(CHUNK, |left| usize::try_from(left).unwrap_or(CHUNK).min(CHUNK));
-            match (&*socket).read(&mut raw[..most]) {
-                Ok(0) if self.until_close => return Ok(()),
-                Ok(0) => return Err(Failure::Gone),
-                Ok(read) => {
-                    decoded.clear();
-                    self.decoder.decode(&raw[..read], &mut decoded).map_err(Failure::Refused)?;
-                    self.store.append(&decoded).map_err(Failure::Storage)?;
+            match self.read_once(&socket, &mut room)? {
+                Some(0) if self.until_close => return Ok(()),
+                Some(0) => return Err(Failure::Gone),
+                Some(_) => {
                     heard = clock::monotonic();
                     clockwork::await_client();
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let deadline = self.deadline(heard, began);
+                None => {
+                    let Settings { body_timeout, min_rate, .. } = self.settings;
+                    let deadline = self.decoder.deadline(began, heard, body_timeout, min_rate);
                     if !wait_for(ruby, &*socket, Direction::Read, deadline).map_err(Failure::Interrupted)? {
                         return Err(Failure::Late);
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(Failure::Gone),
             }
         }
         Ok(())
     }
 
-    /// When the client must have sent more: within the time for silence, and at the minimum rate over all it has sent.
-    /// The latter is not asked of the first moments, in which a slow start is no slow client.
-    fn deadline(&self, heard: Millis, began: Millis) -> Millis {
-        let Settings { body_timeout, min_rate, .. } = self.settings;
-        let silence = heard + body_timeout;
-        match (self.decoder.decoded() * 1_000).checked_div(min_rate) {
-            Some(earned) => silence.min(began + body_timeout + earned),
-            None => silence,
-        }
+    /// Reads once: so many bytes, 0 at the end of the connection, or `None` if nothing has come.
+    fn read_once(&mut self, mut socket: &Socket, room: &mut Room) -> Result<Option<usize>, Failure> {
+        // Of a body with a length no more is read than is missing; what comes behind chunks is given back.
+        let most = self.decoder.remaining().map_or(CHUNK, |left| usize::try_from(left).unwrap_or(CHUNK).min(CHUNK));
+        let read = loop {
+            match socket.read(&mut room.raw[..most]) {
+                Ok(read) => break read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(Failure::Gone),
+            }
+        };
+        room.decoded.clear();
+        let taken = self.decoder.decode(&room.raw[..read], &mut room.decoded).map_err(Failure::Refused)?;
+        self.store.append(&room.decoded).map_err(Failure::Storage)?;
+        self.surplus.extend_from_slice(&room.raw[taken..read]);
+        Ok(Some(read))
     }
 }

@@ -24,6 +24,11 @@ pub fn is_application_error(ruby: &Ruby, error: &Error) -> bool {
     }
 }
 
+/// What Ruby's `exit` raises.
+pub fn exit(ruby: &Ruby) -> Error {
+    ruby.exception_system_exit().new_instance((0, "exit")).map_or_else(|error| error, Error::from)
+}
+
 /// Whether an error says that the client went away.
 pub fn is_client_shutdown(ruby: &Ruby, error: &Error) -> bool {
     client_shutdown(ruby).is_ok_and(|class| error.is_kind_of(class))

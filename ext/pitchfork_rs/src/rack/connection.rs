@@ -1,4 +1,4 @@
-//! A connection: its socket, the bytes read from it, and how far they have been understood.
+//! A connection: its socket, and what has come on it.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown};
@@ -9,15 +9,15 @@ use magnus::{Error, Ruby};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pitchfork_core::children::Millis;
-use pitchfork_core::http::{Head, Limits, Progress, Reject};
+use pitchfork_core::http::{BodyDecoder, Framing, Head, Limits, Progress, Reject};
+use pitchfork_core::reactor::{Content, Parcel, StoredBody};
 use pitchfork_core::sys::{clock, tcp};
 use socket2::Socket;
 
+use super::buffer::Intake;
+use super::settings::Settings;
 use crate::process::clockwork;
 use crate::vm::gvl;
-
-/// How much is asked of the kernel at once.
-const READ_SIZE: usize = 16 * 1024;
 
 /// Which way a socket has to become ready.
 #[derive(Clone, Copy, Debug)]
@@ -48,42 +48,20 @@ pub fn wait_for(ruby: &Ruby, socket: &impl AsFd, direction: Direction, deadline:
     }
 }
 
-/// Bytes read from a socket. The memory is kept from one connection to the next, and cleared by nobody.
-#[derive(Debug, Default)]
-pub struct Buffer {
-    bytes: Vec<u8>,
-    filled: usize,
-}
-
-impl Buffer {
-    /// What was read and not yet consumed.
-    pub fn filled(&self) -> &[u8] {
-        &self.bytes[..self.filled]
-    }
-
-    /// Forgets everything, and memory beyond what an ordinary request needs.
-    pub fn clear(&mut self) {
-        self.filled = 0;
-        if self.bytes.len() > 4 * READ_SIZE {
-            self.bytes = Vec::new();
-        }
-    }
-
-    fn read_from(&mut self, mut socket: &Socket) -> io::Result<usize> {
-        if self.bytes.len() < self.filled + READ_SIZE / 2 {
-            self.bytes.resize((self.bytes.len() * 2).max(READ_SIZE), 0);
-        }
-        let read = socket.read(&mut self.bytes[self.filled..])?;
-        self.filled += read;
-        Ok(read)
+/// Has the kernel send what it keeps back in the hope of more, if it does that with this socket.
+pub fn push(socket: &Socket) {
+    if socket.tcp_cork().unwrap_or(false) {
+        let _ = socket.set_tcp_cork(false).and_then(|()| socket.set_tcp_cork(true));
     }
 }
 
-/// What came of waiting for a request.
+/// What has come of a request.
 #[derive(Debug)]
 pub enum Arrival {
     /// A whole head is in the buffer.
     Request,
+    /// Nothing yet, or not all of a head.
+    Waiting,
     /// The client left without a word, as probes and browsers do.
     Nothing,
     /// The client left in the middle of a head.
@@ -94,6 +72,35 @@ pub enum Arrival {
     Late,
 }
 
+/// What has come of the body of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyArrival {
+    /// All of it, or something that is none.
+    Whole,
+    /// Not all of it.
+    Waiting,
+    /// Not all of it, and there is more than a worker reads before it calls the application.
+    Large,
+    /// Not all of it, and nothing more will.
+    Cut,
+}
+
+/// How much of a body a worker reads before it calls the application, in bytes.
+const MOST_BODY: usize = 64 * 1024;
+
+/// Whether the bytes behind a head hold its whole body. What is malformed is nothing to wait for.
+fn has_whole_body(head: &Head, bytes: &[u8], limits: &Limits) -> bool {
+    let behind = bytes.get(head.len()..).unwrap_or_default();
+    match head.framing() {
+        Framing::None => true,
+        Framing::Length(length) => behind.len() as u64 >= length,
+        Framing::Chunked => {
+            let mut decoder = BodyDecoder::new(Framing::Chunked, limits);
+            decoder.decode(behind, &mut Vec::new()).is_err() || decoder.is_done()
+        }
+    }
+}
+
 /// One accepted connection.
 #[derive(Debug)]
 pub struct Connection {
@@ -101,43 +108,152 @@ pub struct Connection {
     pub socket: Arc<Socket>,
     /// The peer's address; `None` for a Unix socket.
     pub peer: Option<IpAddr>,
+    /// How many requests were answered on it.
+    pub served: u32,
+    /// When its present wait began: the first one after it was accepted, or for the next request, for the rest of a head,
+    /// or for a body. 0 before the first one.
+    pub since: Millis,
+    /// What has come and was not consumed, if there is anything.
+    pub intake: Option<Box<Intake>>,
+    /// The body of the request at the beginning of that, if the reactor has read it.
+    pub body: Option<StoredBody>,
+    /// Whether the head of a request is there, and its body waited for.
+    pub awaits_body: bool,
+    /// Until when the worker that holds it waits for it; 0 before it is held.
+    pub held_until: Millis,
+    /// Its mark among those that are held.
+    pub mark: Option<u64>,
+    /// Whether its socket keeps back what does not fill a segment (`TCP_CORK`).
+    pub is_corked: bool,
 }
 
 impl Connection {
     /// Takes over an accepted, non-blocking descriptor.
     pub fn new(descriptor: OwnedFd, peer: Option<IpAddr>) -> Self {
-        Self { socket: Arc::new(descriptor.into()), peer }
+        let socket = Arc::new(descriptor.into());
+        Self {
+            socket,
+            peer,
+            served: 0,
+            since: 0,
+            intake: None,
+            body: None,
+            awaits_body: false,
+            held_until: 0,
+            mark: None,
+            is_corked: false,
+        }
     }
 
-    /// Reads until a whole request head is in `buffer`, or until it is certain that none will be.
-    pub fn read_head(
+    /// Takes over what the reactor has sent.
+    pub fn unpack(parcel: Parcel) -> Self {
+        let Parcel { socket, peer, served, since, bytes, content } = parcel;
+        let mut connection = Self { served, since, ..Self::new(socket, peer) };
+        if !bytes.is_empty() {
+            let mut intake = Box::<Intake>::default();
+            intake.buffer.append(&bytes);
+            connection.intake = Some(intake);
+        }
+        if let Content::Request { body } = content {
+            connection.body = body;
+        }
+        connection
+    }
+
+    /// Whether it has been answered, and nothing has come since.
+    pub fn is_idle(&self) -> bool {
+        self.served > 0 && self.intake.is_none()
+    }
+
+    /// When it has waited long enough.
+    pub fn deadline(&self, settings: &Settings) -> Millis {
+        let Settings { keepalive_timeout, header_timeout, body_timeout, .. } = *settings;
+        let patience = match (self.is_idle(), self.awaits_body) {
+            (true, _) => keepalive_timeout,
+            (false, true) => body_timeout,
+            (false, false) => header_timeout,
+        };
+        self.since + patience
+    }
+
+    /// Reads what has come, until a whole request head is there, or until it is certain that none will be.
+    pub fn read_head(&self, intake: &mut Intake, limits: &Limits) -> Arrival {
+        let Intake { buffer, head } = intake;
+        let mut may_have_more = true;
+        loop {
+            // What came behind the last request may be the next one.
+            if !buffer.is_empty() {
+                match head.parse(buffer.filled(), limits) {
+                    Ok(Progress::Complete) => return Arrival::Request,
+                    Ok(Progress::Partial) => {}
+                    Err(reject) => return Arrival::Refused(reject),
+                }
+            }
+            if !may_have_more {
+                return Arrival::Waiting;
+            }
+            match buffer.read_from(&self.socket) {
+                Ok((0, _)) if buffer.is_empty() => return Arrival::Nothing,
+                Ok((0, _)) => return Arrival::Cut,
+                Ok((_, is_full)) => may_have_more = is_full,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Arrival::Waiting,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Arrival::Nothing,
+            }
+        }
+    }
+
+    /// As [`Self::read_head`], but waits for what has not come.
+    pub fn await_head(
         &self,
         ruby: &Ruby,
-        buffer: &mut Buffer,
-        head: &mut Head,
+        intake: &mut Intake,
         limits: &Limits,
         deadline: Millis,
     ) -> Result<Arrival, Error> {
-        buffer.clear();
-        head.clear();
         loop {
-            match buffer.read_from(&self.socket) {
-                Ok(0) if buffer.filled().is_empty() => return Ok(Arrival::Nothing),
-                Ok(0) => return Ok(Arrival::Cut),
-                Ok(_) => match head.parse(buffer.filled(), limits) {
-                    Ok(Progress::Complete) => return Ok(Arrival::Request),
-                    Ok(Progress::Partial) => {}
-                    Err(reject) => return Ok(Arrival::Refused(reject)),
-                },
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !wait_for(ruby, &*self.socket, Direction::Read, deadline)? {
-                        return Ok(if buffer.filled().is_empty() { Arrival::Nothing } else { Arrival::Late });
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Ok(Arrival::Nothing),
+            match self.read_head(intake, limits) {
+                Arrival::Waiting if wait_for(ruby, &*self.socket, Direction::Read, deadline)? => {}
+                Arrival::Waiting if intake.buffer.is_empty() => return Ok(Arrival::Nothing),
+                Arrival::Waiting => return Ok(Arrival::Late),
+                other => return Ok(other),
             }
         }
+    }
+
+    /// Reads what has come of the body of a request whose head is there, without waiting and without consuming it.
+    pub fn read_body(&self, intake: &mut Intake, limits: &Limits) -> BodyArrival {
+        let Intake { buffer, head } = intake;
+        let most = head.len() + MOST_BODY;
+        loop {
+            if has_whole_body(head, buffer.filled(), limits) {
+                return BodyArrival::Whole;
+            }
+            if buffer.filled().len() >= most
+                || matches!(head.framing(), Framing::Length(length) if length > MOST_BODY as u64)
+            {
+                return BodyArrival::Large;
+            }
+            match buffer.read_from(&self.socket) {
+                Ok((0, _)) => return BodyArrival::Cut,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return BodyArrival::Waiting,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return BodyArrival::Cut,
+            }
+        }
+    }
+
+    /// Has the kernel send what it keeps back in the hope of more.
+    pub fn push(&self) {
+        if self.is_corked {
+            push(&self.socket);
+        }
+    }
+
+    /// Ends a connection on which nothing is under way. Others may have inherited the socket, so closing does not do.
+    pub fn part(&self) {
+        let _ = self.socket.shutdown(Shutdown::Write);
     }
 
     /// Whether the client has left by now. One that has only ended its own side counts as gone on TCP, where the kernel
@@ -158,7 +274,7 @@ impl Connection {
     pub fn finish(&self, ruby: &Ruby, unread: bool) -> Result<(), Error> {
         const LINGER: Millis = 500;
         const MOST: usize = 256 * 1024;
-        let _ = self.socket.shutdown(Shutdown::Write);
+        self.part();
         if !unread {
             return Ok(());
         }

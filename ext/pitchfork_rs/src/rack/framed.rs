@@ -66,8 +66,9 @@ impl Framed {
         sent
     }
 
-    /// Ends the body, or leaves it without its end where the client has to see that it is not whole.
-    pub fn finish(&mut self, ruby: &Ruby, sender: &mut Sender, logger: Value) -> Result<(), Failure> {
+    /// Ends the body, or leaves it without its end where the client has to see that it is not whole. Whether it is, as
+    /// far as the head has told.
+    pub fn finish(&mut self, ruby: &Ruby, sender: &mut Sender, logger: Value) -> Result<bool, Failure> {
         if self.framing == BodyFraming::Chunked {
             sender.pending().extend_from_slice(LAST_CHUNK);
         }
@@ -78,11 +79,11 @@ impl Framed {
             let problem = match (self.cut, self.left) {
                 (true, _) => "longer",
                 (false, 1..) => "shorter",
-                _ => return Ok(()),
+                _ => return Ok(true),
             };
             let line = format!("the response body is {problem} than its Content-Length of {length} bytes");
             let _ = logger.funcall::<_, _, Value>("error", (line,));
         }
-        Ok(())
+        Ok(!matches!(self.framing, BodyFraming::Length(_)) || self.left == 0)
     }
 }

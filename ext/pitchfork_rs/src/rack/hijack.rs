@@ -9,6 +9,17 @@ use socket2::{Domain, Socket};
 
 use crate::vm::string;
 
+/// What the application has done with the connection itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Nothing.
+    None,
+    /// It has used a socket of its own for it, and may have read what comes next.
+    Shared,
+    /// It has taken it.
+    Taken,
+}
+
 /// Whether the application has taken the connection, and how it can while the request lasts.
 #[derive(Debug)]
 pub struct Claim(Mutex<State>);
@@ -19,6 +30,8 @@ enum State {
         socket: Arc<Socket>,
         /// Bytes that were read behind the request head and belong to whoever reads next.
         leftover: Vec<u8>,
+        /// Whether the application has used a socket for it.
+        is_used: bool,
     },
     Taken,
     Over,
@@ -27,13 +40,13 @@ enum State {
 impl Claim {
     /// A connection that can be taken.
     pub fn new(socket: Arc<Socket>, leftover: &[u8]) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State::Open { socket, leftover: leftover.to_vec() })))
+        Arc::new(Self(Mutex::new(State::Open { socket, leftover: leftover.to_vec(), is_used: false })))
     }
 
     /// Takes the connection as a Ruby socket, which gives out first what was read already.
     pub fn take(&self, ruby: &Ruby) -> Result<Value, Error> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let State::Open { socket, leftover } = &*state else {
+        let State::Open { socket, leftover, .. } = &*state else {
             return Err(gone(ruby));
         };
         let io = ruby_socket(ruby, socket, leftover)?;
@@ -49,17 +62,23 @@ impl Claim {
         }
     }
 
-    /// Whether it was taken.
-    pub fn is_taken(&self) -> bool {
-        matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), State::Taken)
+    /// The application uses the socket that it was given.
+    pub fn share(&self) {
+        if let State::Open { is_used, .. } = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            *is_used = true;
+        }
     }
 
-    /// From now on it cannot be taken any more.
-    pub fn expire(&self) {
+    /// From now on it cannot be taken any more. What was done with it until now.
+    pub fn expire(&self) -> Use {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(*state, State::Taken) {
-            *state = State::Over;
-        }
+        let used = match *state {
+            State::Taken => return Use::Taken,
+            State::Open { is_used: true, .. } => Use::Shared,
+            State::Open { .. } | State::Over => Use::None,
+        };
+        *state = State::Over;
+        used
     }
 }
 

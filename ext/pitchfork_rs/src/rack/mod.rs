@@ -1,6 +1,7 @@
 //! From a connection to `app.call` and back.
 
 pub mod body;
+pub mod buffer;
 pub mod call;
 pub mod connection;
 pub mod env;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, Module, RArray, RClass, RHash, RString, Ruby, TryConvert, Value};
-use pitchfork_core::http::{BodySize, Outcome, RequestFacts, ResponseHead, date};
+use pitchfork_core::http::{BodySize, Ending, Outcome, RequestFacts, ResponseHead, date};
 
 use super::body::Body;
 use super::hijack::ruby_socket;
@@ -51,8 +51,10 @@ const HIJACK: &str = "rack.hijack";
 /// What came of writing a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// All of it was sent, or as much as there was.
-    Whole,
+    /// All of it was sent, and the connection goes on.
+    Persists,
+    /// All of it was sent, or as much as there was, and the connection is to be closed.
+    Closes,
     /// Its head was sent; the connection is the application's now.
     HandedOver,
 }
@@ -140,15 +142,15 @@ impl Response {
             write_field(&mut head, name, value, logger);
             Ok(())
         })?;
-        let framing = head.finish(out.request, size);
-        match kind {
+        let Ending { framing, persists } = head.finish(out.request, size);
+        let is_whole = match kind {
             Kind::Strings(strings) => send_strings(ruby, out, strings, framing),
             Kind::File(file, length) => send_file(ruby, out, &file, length, framing),
             Kind::Each => send_each(ruby, out, self.body, framing),
             Kind::Call => send_stream(ruby, out, self.body, framing),
             Kind::Takeover => return self.hand_over(ruby, out),
-        }
-        .map(|()| Written::Whole)
+        }?;
+        Ok(if is_whole && persists { Written::Persists } else { Written::Closes })
     }
 
     /// Whether a header asks for the connection (partial hijacking).
@@ -157,6 +159,7 @@ impl Response {
     }
 
     fn hand_over(&self, ruby: &Ruby, out: &mut Outgoing<'_>) -> Result<Written, WriteError> {
+        out.sender.leave_up_to(0);
         out.sender.flush(ruby)?;
         let io = ruby_socket(ruby, out.sender.socket(), out.leftover)?;
         if let Some(taker) = RHash::from_value(self.headers).and_then(|headers| headers.get(HIJACK)) {

@@ -10,6 +10,10 @@ pub struct Settings {
     pub limits: Limits,
     /// For the whole head of a request.
     pub header_timeout: Millis,
+    /// For the next request on a connection that stays open; 0 if none does.
+    pub keepalive_timeout: Millis,
+    /// How many requests a connection is good for.
+    pub keepalive_requests: u32,
     /// A client that sends nothing of its body for so long is given up.
     pub body_timeout: Millis,
     /// Bytes a second that a body must come in at, over its whole length and after the first `body_timeout`; 0 for
@@ -17,6 +21,8 @@ pub struct Settings {
     pub min_rate: u64,
     /// A client that takes nothing of a response for so long is given up.
     pub write_timeout: Millis,
+    /// How many bytes of a response are left to the reactor where the client does not take them at once.
+    pub response_buffer: usize,
     /// Up to how many bytes a request body stays in memory.
     pub body_memory: u64,
     /// Whether a request body is kept, so that it can be read again.

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use pitchfork_core::reactor::StoredBody;
+
 /// The bytes of a body from some position on: all of them if they are kept, in memory up to a limit and beyond it in
 /// a file that has no name; else those that were not read yet.
 #[derive(Debug)]
@@ -31,6 +33,19 @@ impl Store {
     /// An empty store that forgets what was read.
     pub fn passing() -> Self {
         Self { kind: Kind::Passing, start: 0, end: 0, memory: Vec::new() }
+    }
+
+    /// A store of all that there is.
+    pub fn full(body: StoredBody) -> Self {
+        match body {
+            StoredBody::Memory(memory) => {
+                let end = memory.len() as u64;
+                Self { kind: Kind::Memory { limit: end }, start: 0, end, memory }
+            }
+            StoredBody::File { file, length } => {
+                Self { kind: Kind::File(file.into()), start: 0, end: length, memory: Vec::new() }
+            }
+        }
     }
 
     /// The position behind the last byte.

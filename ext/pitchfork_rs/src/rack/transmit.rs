@@ -1,4 +1,4 @@
-//! Sending a body, each kind in its way.
+//! Sending a body, each kind in its way. Each function tells whether the client got all that the head promised.
 
 use std::fs::File;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ pub fn send_strings(
     out: &mut Outgoing<'_>,
     strings: RArray,
     framing: BodyFraming,
-) -> Result<(), WriteError> {
+) -> Result<bool, WriteError> {
     let mut framed = Framed::new(framing);
     if !framed.is_bodyless() {
         for at in 0..strings.len() {
@@ -38,7 +38,7 @@ pub fn send_file(
     file: &File,
     length: u64,
     framing: BodyFraming,
-) -> Result<(), WriteError> {
+) -> Result<bool, WriteError> {
     let mut framed = Framed::new(framing);
     if !framed.is_bodyless() {
         let sent = out.sender.send_file(ruby, file, length.min(framed.left()))?;
@@ -49,9 +49,12 @@ pub fn send_file(
 
 /// Iterates a body. The block may be kept by the body and called at any later time, so it owns what it uses, and
 /// finds nothing there once this function has returned.
-pub fn send_each(ruby: &Ruby, out: &mut Outgoing<'_>, body: Value, framing: BodyFraming) -> Result<(), WriteError> {
+pub fn send_each(ruby: &Ruby, out: &mut Outgoing<'_>, body: Value, framing: BodyFraming) -> Result<bool, WriteError> {
+    // What a body yields may be all there is for a while, so it is not left to anybody who waits for its end.
+    out.sender.leave_up_to(0);
     if framing == BodyFraming::None {
-        return Ok(out.sender.flush(ruby)?);
+        out.sender.flush(ruby)?;
+        return Ok(true);
     }
     let shared = Arc::new(Mutex::new(Some((out.sender.take(), Framed::new(framing)))));
     let inner = Arc::clone(&shared);
@@ -64,7 +67,7 @@ pub fn send_each(ruby: &Ruby, out: &mut Outgoing<'_>, body: Value, framing: Body
         // Nobody waits for the lock: the block of a body is not for two threads at once.
         let mut inner = inner.try_lock().map_err(|_| closed(ruby))?;
         let (sender, framed) = inner.as_mut().ok_or_else(|| closed(ruby))?;
-        // What a body yields may be all there is for a while, so it is not kept back.
+        // Nor is it kept back here.
         match framed.send(ruby, sender, part).and_then(|()| sender.flush(ruby)) {
             Ok(()) => Ok(()),
             Err(Failure::Gone) => Err(Error::new(call::client_shutdown(ruby)?, "the client has gone away")),
@@ -87,11 +90,12 @@ fn closed(ruby: &Ruby) -> Error {
 }
 
 /// Calls a streaming body. The response ends when it returns, or earlier if it says so.
-pub fn send_stream(ruby: &Ruby, out: &mut Outgoing<'_>, body: Value, framing: BodyFraming) -> Result<(), WriteError> {
+pub fn send_stream(ruby: &Ruby, out: &mut Outgoing<'_>, body: Value, framing: BodyFraming) -> Result<bool, WriteError> {
+    out.sender.leave_up_to(0);
     out.sender.flush(ruby)?;
     let framed = Framed::new(framing);
     if framed.is_bodyless() {
-        return Ok(());
+        return Ok(true);
     }
     let reader = if let Some(reader) = out.reader {
         Arc::clone(reader)
@@ -107,7 +111,7 @@ pub fn send_stream(ruby: &Ruby, out: &mut Outgoing<'_>, body: Value, framing: Bo
     let Some(mut ends) = stream::take_back(ruby, &shared)? else { return Err(WriteError::Gone) };
     let finished = match &called {
         Ok(_) if !ends.write_closed => ends.close_write(ruby, out.logger),
-        _ => Ok(()),
+        _ => Ok(true),
     };
     let gone = ends.framed.is_gone();
     *out.sender = ends.sender;

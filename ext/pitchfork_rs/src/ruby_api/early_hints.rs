@@ -8,6 +8,7 @@ use pitchfork_core::children::Millis;
 use pitchfork_core::http::EarlyHints as Hints;
 use socket2::Socket;
 
+use crate::rack::connection::push;
 use crate::rack::response::each_field;
 use crate::rack::sender::{Failure, Sender};
 use crate::vm::string;
@@ -52,7 +53,9 @@ impl EarlyHints {
         // The lock must not be held while a slow client is waited for.
         let socket = rb_self.socket.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(socket) = socket else { return Ok(()) };
-        match Sender::new(socket, out, rb_self.write_timeout).flush(ruby) {
+        let sent = Sender::new(Arc::clone(&socket), out, rb_self.write_timeout).flush(ruby);
+        push(&socket);
+        match sent {
             Err(Failure::Interrupted(error)) => Err(error),
             Ok(()) | Err(Failure::Gone) => Ok(()),
         }

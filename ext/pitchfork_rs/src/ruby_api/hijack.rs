@@ -44,8 +44,14 @@ impl Hijack {
         }
     }
 
-    /// `to_io`: the socket of the connection, as `TCPSocket` or `UNIXSocket`.
+    /// `to_io`: the socket of the connection, as `TCPSocket` or `UNIXSocket`, to be used.
     fn to_io(ruby: &Ruby, rb_self: &Self) -> Result<Value, Error> {
+        rb_self.claim.share();
+        Self::look(ruby, rb_self)
+    }
+
+    /// `look`: the same socket, to find out what it can do.
+    fn look(ruby: &Ruby, rb_self: &Self) -> Result<Value, Error> {
         if let Some(taken) = ruby.get_inner(rb_self.env).get("rack.hijack_io") {
             return Ok(taken);
         }
@@ -74,6 +80,7 @@ pub fn init(ruby: &Ruby, module: RModule) -> Result<(), Error> {
     let class = module.define_class("Hijack", ruby.class_object())?;
     class.undef_default_alloc_func();
     class.define_method("call", method!(Hijack::call, 0))?;
+    class.define_private_method("look", method!(Hijack::look, 0))?;
     class.define_method("to_io", method!(Hijack::to_io, 0))?;
     Ok(())
 }

@@ -53,6 +53,7 @@ impl NativeMonitor {
         let server = Server::new(ruby, server);
         let monitor = Monitor::new(server, child, plan).map_err(|error| raise(ruby, &error))?;
         info::enter(monitor.scoreboard(), None);
+        info::count_connections(monitor.counts());
         Ok(Self { server, monitor: Mutex::new(Some(monitor)) })
     }
 

@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use super::settings;
 use crate::rack::body::Body;
 use crate::rack::connection::Connection;
-use crate::rack::handler::{Handler, Served};
+use crate::rack::handler::{Handler, Host, Served};
 use crate::rack::settings::Settings;
 
 /// Serves connections with an application, in the calling process.
@@ -38,15 +38,22 @@ impl RequestHandler {
         let fileno: RawFd = io.funcall("fileno", ())?;
         let descriptor = crate::vm::io::duplicate(fileno)
             .map_err(|error| Error::new(ruby.exception_io_error(), error.to_string()))?;
-        let connection = Connection::new(descriptor, None);
+        let mut connection = Connection::new(descriptor, None);
         let (app, logger) = (ruby.get_inner(rb_self.app), ruby.get_inner(rb_self.logger));
         let mut handler = Handler::new(ruby, app, logger, rb_self.settings)?;
-        match handler.serve(ruby, &connection, &mut |_, _, _| Ok(()))? {
-            Served::Called { env, body } => {
-                Body::end_shared(ruby, &body, &connection.socket)?;
-                Ok(Some(env.as_value()))
+        let mut host = Host {
+            begin: &mut |_, _, _| Ok(()),
+            may_persist: &|| false,
+            waits: true,
+            pass_on: &|_, _, _, content| Err(content),
+        };
+        match handler.serve(ruby, &mut connection, &mut host)? {
+            Served::Called { ended, body, .. } => {
+                ended.conclude(ruby)?;
+                Body::end_shared(ruby, &body, Some(&connection.socket))?;
+                Ok(Some(ended.env.as_value()))
             }
-            Served::Unheard => Ok(None),
+            Served::Unheard | Served::Waiting(_) => Ok(None),
         }
     }
 }

@@ -40,9 +40,12 @@ pub fn rack(ruby: &Ruby, settings: RHash) -> Result<Settings, Error> {
     Ok(Settings {
         limits,
         header_timeout: millis(ruby, settings, "client_header_timeout")?,
+        keepalive_timeout: millis(ruby, settings, "keepalive_timeout")?,
+        keepalive_requests: count(ruby, settings, "keepalive_requests", u32::MAX)?,
         body_timeout: millis(ruby, settings, "client_body_timeout")?,
         min_rate: count(ruby, settings, "client_min_rate", u64::MAX)?,
         write_timeout: millis(ruby, settings, "write_timeout")?,
+        response_buffer: count(ruby, settings, "response_buffer_size", usize::MAX)?,
         body_memory: count(ruby, settings, "client_body_buffer_size", u64::MAX)?,
         rewindable: fetch(ruby, settings, "rewindable_input")?,
         early_hints: fetch(ruby, settings, "early_hints")?,

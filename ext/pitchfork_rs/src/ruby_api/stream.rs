@@ -117,7 +117,7 @@ impl Stream {
     fn close_write(ruby: &Ruby, rb_self: &Self) -> Result<(), Error> {
         let logger = ruby.get_inner(rb_self.logger);
         match rb_self.ends(ruby)?.as_mut().filter(|ends| !ends.write_closed) {
-            Some(ends) => ends.close_write(ruby, logger).map_err(|failure| raise(ruby, failure)),
+            Some(ends) => ends.close_write(ruby, logger).map(drop).map_err(|failure| raise(ruby, failure)),
             None => Ok(()),
         }
     }
@@ -152,12 +152,12 @@ impl Stream {
 }
 
 impl Ends {
-    /// Ends the response, and lets the client see it.
-    pub fn close_write(&mut self, ruby: &Ruby, logger: Value) -> Result<(), Failure> {
+    /// Ends the response, and lets the client see it. Whether it is whole.
+    pub fn close_write(&mut self, ruby: &Ruby, logger: Value) -> Result<bool, Failure> {
         self.write_closed = true;
-        self.framed.finish(ruby, &mut self.sender, logger)?;
+        let is_whole = self.framed.finish(ruby, &mut self.sender, logger)?;
         let _ = self.sender.socket().shutdown(Shutdown::Write);
-        Ok(())
+        Ok(is_whole)
     }
 }
 

@@ -47,7 +47,7 @@ impl Worker {
     fn nr(&self) -> Option<u32> {
         match self.kind {
             Kind::Worker(nr) => Some(nr),
-            Kind::Mold | Kind::Service => None,
+            Kind::Mold | Kind::Service | Kind::Reactor => None,
         }
     }
 

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 
 use magnus::{Error, Module, RModule, Ruby, Value, value::ReprValue};
 use pitchfork_core::children::Pid;
+use pitchfork_core::sys::process::leave;
 
 /// On which side of a fork this is.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,16 @@ pub enum Side {
 /// So that is found out before, with a thread: it takes up the same room.
 pub fn fork(ruby: &Ruby) -> Result<Side, Error> {
     check_room().map_err(|error| Error::new(ruby.exception_io_error(), format!("no room to fork: {error}")))?;
-    let child: Option<Pid> = process(ruby)?.funcall("fork", ())?;
+    let before = std::process::id();
+    let forked: Result<Option<Pid>, Error> = process(ruby)?.funcall("fork", ());
+    let child = forked.map_err(|error| {
+        // A library's callback has failed in the new process, which must not go on as if it were the old one.
+        if std::process::id() != before {
+            eprintln!("cannot go on after a fork: {error}");
+            leave(1);
+        }
+        error
+    })?;
     Ok(child.map_or(Side::Child, |child| Side::Parent { child }))
 }
 

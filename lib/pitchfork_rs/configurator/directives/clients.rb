@@ -17,6 +17,27 @@ module PitchforkRs
     #   @raise [ConfigurationError]
     directive :client_header_timeout, ValueCheck.seconds, default: 10
 
+    # @!method keepalive_timeout(seconds)
+    #   How long a connection is kept open for the next request after a response. The default is 65; 0 is for one
+    #   request per connection.
+    #   @param seconds [Numeric] 0 or more
+    #   @raise [ConfigurationError]
+    directive :keepalive_timeout, ValueCheck.seconds_or_zero, default: 65
+
+    # @!method keepalive_requests(number)
+    #   How many requests a connection is good for; then it is closed. The default is 1000.
+    #   @param number [Integer] at least 1
+    #   @raise [ConfigurationError]
+    directive :keepalive_requests, ValueCheck.integer(1), default: 1000
+
+    # @!method response_buffer_size(bytes)
+    #   How many bytes of a response are taken off a worker's hands when the client does not take them at once: the
+    #   worker is free for others then. A file's rest counts as nothing, and a body that is iterated stays with the
+    #   worker, since it is sent as it is made. The default is 1 MiB; 0 lets the worker wait.
+    #   @param bytes [Integer] 0 or more
+    #   @raise [ConfigurationError]
+    directive :response_buffer_size, ValueCheck.integer(0), default: 1024 * 1024
+
     # @!method client_body_timeout(seconds)
     #   How long a client may send nothing of a body that is waited for; then it gets 408. The default is 30.
     #   @param seconds [Numeric] more than 0
@@ -50,7 +71,7 @@ module PitchforkRs
 
     # @!method rewindable_input(rewindable)
     #   Whether `rack.input` can be read again after `rewind`, as Rack 2 demands. If not, a body passes through without
-    #   being kept, and one in chunks reaches the application before it is complete, without a length. The default is
+    #   being kept: it reaches the application before it is complete, and one in chunks has no length. The default is
     #   true.
     #   @param rewindable [Boolean]
     #   @raise [ConfigurationError]

@@ -107,8 +107,8 @@ module PitchforkRs
     directive :setpgid, ValueCheck.boolean, default: true
 
     # @!method mold_prepare(prepare)
-    #   Whether a new mold ages its objects and trims its heap before it forks, so that workers share more of its
-    #   memory. The default is true.
+    #   Whether a new mold, and the monitor before its first fork, age their objects and tidy their heap, so that all
+    #   processes share more of their memory. The default is true.
     #   @param prepare [Boolean]
     #   @raise [ConfigurationError]
     directive :mold_prepare, ValueCheck.boolean, default: true

@@ -43,6 +43,13 @@ impl Monitor {
         }
     }
 
+    /// Has the workers look what waits: who has died may be the one that was woken for it.
+    pub(super) fn nudge(&self) {
+        if let Some(queues) = &self.queues {
+            queues.nudge.ring();
+        }
+    }
+
     /// Has the workers look who else is at work, if that has changed: whose queues they serve depends on it.
     pub(super) fn tell_who_is_present(&mut self) {
         let Some(bell) = &self.bell else { return };

@@ -1,5 +1,7 @@
 //! The signals that are about logs, and change nothing that the plan knows of.
 
+use std::os::fd::AsFd;
+
 use magnus::{Error, Ruby};
 use pitchfork_core::message::Order;
 use pitchfork_core::plan::Level;
@@ -26,9 +28,12 @@ impl Monitor {
     /// has still to reopen without finding the order itself.
     fn reopen_logs(&self, ruby: &Ruby) -> Result<(), Error> {
         self.server.call(ruby, "reopen_logs", ())?;
+        let stderr = std::io::stderr();
+        let reactor = self.state.children().reactor().map(|reactor| reactor.token);
         for (token, channel) in &self.channels {
+            let beside = (Some(*token) == reactor).then(|| stderr.as_fd());
             // Who does not take it is leaving, or has such an order unread.
-            let _ = channel.send(&Order::ReopenLogs.encode(), None);
+            let _ = channel.send(&Order::ReopenLogs.encode(), beside);
             self.announce(*token);
         }
         self.server.log(ruby, Level::Info, "HUP received, reopened the logs");
