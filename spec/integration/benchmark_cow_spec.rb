@@ -9,15 +9,15 @@ RSpec.describe "the benchmark of shared memory, with real processes", :in_tmpdir
     Cow::Application.new(name: "small", title: "a small one", rackup: File.expand_path("config.ru"))
   end
 
-  def measure(subject, code: <<~RUBY)
+  def measure(*subjects, code: <<~RUBY)
     cache = nil
     run ->(_env) { [200, { "content-type" => "text/plain" }, ["\#{(cache ||= ["x" * 4_000_000]).size}\n"]] }
   RUBY
     amounts = Cow::Amounts.new(workers: 2, warm: 5, requests: 40)
-    Cow::Measurement.new(application(code), [subject], amounts, directory: Dir.pwd, rounds: 1, limit: 0).run
+    Cow::Measurement.new(application(code), subjects, amounts, directory: Dir.pwd, rounds: 1, limit: 0).run
   end
 
-  def typical(result, stage) = result.typical(Cow::Result::Key.new(result.keys.first.subject, stage))
+  def typical(result, stage) = result.typical(Cow::Result::Key.new(result.keys.last.subject, stage))
 
   # Whoever has lost its parent may take a while to be reaped.
   def alive?(pid)
@@ -43,6 +43,16 @@ RSpec.describe "the benchmark of shared memory, with real processes", :in_tmpdir
     expect(children.map { |row| row.memory.shared }).to all(be > 4000)
     expect(children.map { |row| row.memory.private_dirty }).to all(be < 4000)
     expect([parent, *children].map { |row| alive?(row.pid) }).to eq([false] * 3)
+  end
+
+  it "has forks call as often as this server's workers have answered" do
+    result = measure(Cow::Pitchfork, Cow::Forks)
+    workers, children = %w[pitchfork-rs forks].map do |subject|
+      before, after = %i[forked later].map { |stage| result.typical(Cow::Result::Key.new(subject, stage)).worker_calls }
+      after.zip(before).map { |pair| pair.reduce(:-) }
+    end
+    expect(workers.sum).to be >= 40
+    expect(children).to eq(workers)
   end
 
   it "measures this server before and after a refork" do

@@ -42,7 +42,7 @@ RSpec.describe "a program that embeds the server", :server do
       server = PitchforkRs::HttpServer.new(->(env) { [200, {}, [env["pitchfork.worker"].nr.to_s]] }, options).start(true)
       puts JSON.generate([server.logger.equal?(logger), server.timeout, server.worker_processes, server.config[:timeout],
                           server.config.listeners.map(&:first), File.readlines("notes", chomp: true).grep(/ready/).sort])
-      UNIXSocket.open("it.sock") { |socket| socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"); puts socket.read[/\d\z/] }
+      UNIXSocket.open("it.sock") { |socket| socket.write("GET / HTTP/1.0\r\n\r\n"); puts socket.read[/\d\z/] }
       Process.kill("TERM", Process.pid)
       puts server.join
       puts File.readlines("notes", chomp: true).grep(/leaving/).sort
@@ -50,6 +50,32 @@ RSpec.describe "a program that embeds the server", :server do
     facts = [true, 11, 2, 11, [File.expand_path("it.sock")], ["ready 0 2", "ready 1 2"]]
     expect([JSON.parse(lines[0]), lines[1].to_i]).to match([facts, a_value_between(0, 1)])
     expect(lines[2..]).to eq(["0", "leaving 0 9", "leaving 1 9"])
+  end
+
+  it "has no reactor before it joins, and clients that are waited for none the less" do
+    lines = run_program(<<~'RUBY')
+      options = { config_file: nil, listeners: ["unix:it.sock"], logger: Logger.new($stderr), keepalive_timeout: 2 }
+      server = PitchforkRs::HttpServer.new(->(_env) { [204, {}, []] }, options).start(true)
+      UNIXSocket.open("it.sock") { |socket| socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"); puts socket.read.lines.first }
+      Process.kill("TERM", Process.pid)
+      puts server.join
+    RUBY
+    expect(lines).to eq(["HTTP/1.1 204 No Content", "0"])
+  end
+
+  it "collects garbage before its first fork ever, unless it is told not to" do
+    lines = run_program(<<~'RUBY')
+      [false, true, true].each do |mold_prepare|
+        options = { config_file: nil, listeners: ["127.0.0.1:0"], logger: Logger.new($stderr), mold_prepare: }
+        server = PitchforkRs::HttpServer.new(->(_env) {}, options)
+        before = GC.stat(:major_gc_count)
+        server.start(true)
+        puts GC.stat(:major_gc_count) - before
+        Process.kill("QUIT", Process.pid)
+        server.join
+      end
+    RUBY
+    expect(lines.map(&:to_i)).to match([a_value_between(0, 1), a_value_between(4, 6), a_value_between(0, 1)])
   end
 
   it "is told in exceptions what went wrong, and can go on" do

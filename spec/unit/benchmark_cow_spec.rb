@@ -177,14 +177,14 @@ module Cow
       it "takes everything for everybody unless told otherwise" do
         options = described_class.new(%w[--only generated --subjects forks,alone --workers 3 --requests 90])
         expect(options.applications.map(&:name)).to eq(%w[generated])
-        expect(options.subjects).to eq([Forks, Alone])
+        expect(options.subjects).to eq([Alone, Forks]) # in the order in which they are measured
         expect(options.amounts).to have_attributes(workers: 3, warm: 100, requests: 90, share: 30)
         expect(described_class.new([]).subjects).to eq(SUBJECTS)
       end
 
       it "says what it does not understand" do
         expect(failure("--only", "django")).to include("django, known are strings, generated, rails")
-        expect(failure("--subjects", "unicorn")).to include("unicorn, known are alone, forks, pitchfork-rs, puma")
+        expect(failure("--subjects", "unicorn")).to include("unicorn, known are alone, pitchfork-rs, forks, puma")
         expect(failure("--workers", "0")).to include("0, wants more than 0")
         expect(failure("now")).to include("now")
       end

@@ -1,18 +1,13 @@
 # frozen_string_literal: true
 
-# An application in a process without a server, which does what its standard input says, one word and number a line:
+# An application in a process without a server, which does what its standard input says, a word and numbers a line:
 #
-#   call 100    calls the application so often; after `fork`, each of the children does
-#   fork 4      prepares the heap as a mold of this server does, and forks so many children
+#   call 100    calls the application so often; after `fork`, with a number for each child, the children do
+#   fork 4      prepares the heap as a mold of this server does, and forks so many children; wants `bare_heap.rb`
 #
 # When it is done it prints a line for each process that has called the application, with its pid and the bytes of its
 # machine code, and then the line "done".
 
-begin
-  require "fiddle"
-rescue LoadError
-  nil # then the C heap is left as it is
-end
 require "rack"
 require "stringio"
 require_relative "app/probe"
@@ -39,43 +34,6 @@ module Calls
   def report = "#{Process.pid} #{Cow::Probe.code_bytes}"
 end
 
-# What a mold does before it forks, in Ruby: otherwise the first collections of the children would write into all that
-# they share, and the comparison would be with an easy opponent.
-module Heap
-  module_function
-
-  # Here, not when it is needed: before Ruby 3.2 a new constant makes all code look up its constants anew, and write
-  # what it has found into pages that were shared.
-  def functions
-    return unless defined?(Fiddle)
-
-    pointer = Fiddle::TYPE_VOIDP
-    size = Fiddle::TYPE_SIZE_T
-    [function("malloc_trim", [size], Fiddle::TYPE_INT), function("malloc", [size], pointer),
-     function("free", [pointer], Fiddle::TYPE_VOID)]
-  rescue Fiddle::DLError
-    nil # a C library that is not glibc
-  end
-
-  def function(name, arguments, result)
-    Fiddle::Function.new(Fiddle::Handle::DEFAULT[name], arguments, result)
-  end
-
-  TRIM, ALLOCATE, FREE = *functions
-
-  def prepare
-    4.times { GC.start }
-    Process.warmup if Process.respond_to?(:warmup)
-    tidy if FREE
-  end
-
-  # The C heap, so that glibc does not sort its free chunks in each child.
-  def tidy
-    TRIM.call(0)
-    256.times { FREE.call(ALLOCATE.call(96 * 1024)) }
-  end
-end
-
 # A forked process that calls the application when it is told to.
 class Child
   def initialize(app)
@@ -100,21 +58,21 @@ class Child
 end
 
 $stdout.sync = true
-built = Rack::Builder.parse_file(File.expand_path("app/config.ru", __dir__))
+built = Rack::Builder.parse_file(ENV.fetch("COW_APP"))
 app = built.is_a?(Array) ? built.first : built
 children = []
 $stdin.each_line do |line|
-  word, number = line.split
+  word, *numbers = line.split
   case word
   when "fork"
     Heap.prepare
-    children = Array.new(Integer(number)) { Child.new(app) }
+    children = Array.new(Integer(numbers.first)) { Child.new(app) }
   when "call"
     if children.empty?
-      Calls.call(app, Integer(number))
+      Calls.call(app, Integer(numbers.first))
       puts Calls.report
     else # all at once
-      children.each { |child| child.order(number) }
+      children.zip(numbers) { |child, number| child.order(number) }
       puts children.map(&:report)
     end
   end

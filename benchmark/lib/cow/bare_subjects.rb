@@ -7,6 +7,7 @@ module Cow
   # The application without a server: what a cluster has to hold at least.
   class BareSubject < Subject
     PROGRAM = File.expand_path("bare.rb", __dir__)
+    LIBRARIES = [].freeze
     CALLED = /^(?<pid>\d+) (?<code>\d*)$/
 
     private
@@ -14,7 +15,7 @@ module Cow
     def start
       input, @orders = IO.pipe
       @orders.sync = true
-      @session = session(RbConfig.ruby, PROGRAM, input:)
+      @session = session(RbConfig.ruby, *self.class::LIBRARIES.map { |path| "-r#{path}" }, PROGRAM, input:)
       @done = 0
     ensure
       input&.close
@@ -29,16 +30,17 @@ module Cow
       File.binread(@session.log, nil, from)
     end
 
-    # Calls the application so often in each process.
+    # Calls the application so often in the process, or in each child.
     # @return [Hash{Integer => Integer, nil}] bytes of machine code by pid
-    def call(times)
-      order("call #{times}").scan(CALLED).to_h do |pid, code|
+    def call(*times)
+      order("call #{times.join(" ")}").scan(CALLED).to_h do |pid, code|
         [Integer(pid), code.empty? ? nil : Integer(code)]
       end
     end
   end
 
-  # One process.
+  # One process, in which there is nothing but Rack and the application: what else is loaded moves the collections while
+  # it gets warm, and so what it holds then.
   class Alone < BareSubject
     NAME = "alone"
     TITLE = "one warm process"
@@ -55,23 +57,36 @@ module Cow
     end
   end
 
-  # Children of one warm process. They dirty what the application dirties, and nothing else.
+  # Children of one warm process. They dirty what the application dirties, and nothing else. After the first calls each
+  # makes as many as one of this server's workers has answered in the same round: the kernel does not share out equally,
+  # and one that serves most of all requests writes more than four that serve a quarter.
   class Forks < BareSubject
     NAME = "forks"
     TITLE = "bare forks"
+    LIBRARIES = [File.expand_path("bare_heap.rb", __dir__)].freeze
 
     def stages
       call(amounts.warm)
       order("fork #{amounts.workers}")
-      { forked: sample(amounts.first), later: sample(amounts.share) }
+      first = Array.new(amounts.workers, amounts.first)
+      { forked: sample(first), later: sample(first, shares) }
     end
 
     private
 
-    def sample(times)
-      @calls = @calls.to_i + times
-      children = call(times).each_with_index.map do |(pid, code_bytes), number|
-        Row.of("child #{number}", pid, code_bytes:, calls: @calls)
+    # Equal ones if this server is not measured.
+    def shares
+      forked, later = earlier["pitchfork-rs"]&.values_at(:forked, :later)
+      return Array.new(amounts.workers, amounts.share) unless later
+
+      later.worker_calls.zip(forked.worker_calls).map { |after, before| after - before }
+    end
+
+    # @param calls [Array<Array<Integer>>] of each child, the last ones still to be made
+    def sample(*calls)
+      sums = calls.transpose.map(&:sum)
+      children = call(*calls.last).each_with_index.map do |(pid, code_bytes), number|
+        Row.of("child #{number}", pid, code_bytes:, calls: sums[number])
       end
       Sample.new([Row.of("parent", @session.pid, calls: amounts.warm), *children])
     end

@@ -38,7 +38,7 @@ module Cow
         began = Bench.now
         break note_time(round) if round.positive? && began + longest > finish
 
-        remaining.each { |subject| measure(subject, round) }
+        remaining.each_with_object({}) { |subject, earlier| measure(subject, round, earlier) }
         longest = [longest, Bench.now - began].max
       end
     end
@@ -47,11 +47,12 @@ module Cow
     def remaining = @subjects.reject { |subject| @result.failures.key?(subject::NAME) }
 
     # One that fails is out, and the others go on.
-    def measure(subject, round)
+    def measure(subject, round, earlier)
       name = subject::NAME
       directory = File.join(@directory, "#{@result.application.name}-#{name}-#{round}")
       FileUtils.mkdir_p(directory)
-      @result.add(round, name, subject.new(@result.application, @amounts, directory).measure)
+      earlier[name] = subject.new(@result.application, @amounts, directory, earlier).measure
+      @result.add(round, name, earlier[name])
     rescue Subject::Failed => e
       @result.failures[name] = e.message
     end

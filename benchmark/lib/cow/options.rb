@@ -38,7 +38,7 @@ module Cow
         end
         opts.on("--subjects A,B", Array, "what is measured: #{@subjects.keys.join(", ")}",
                 "(what is installed)") do |names|
-          @subjects = @subjects.slice(*choose(names, @subjects.keys))
+          @subjects = @subjects.slice(*(@subjects.keys & choose(names, @subjects.keys)))
         end
         add_amounts(opts)
         opts.on("--output PATH", "writes PATH.json and PATH.svg (tmp/benchmark/cow)") { |path| @output = path }

@@ -17,6 +17,9 @@ module Cow
       code if code.positive?
     end
 
+    # By number; the first row is of who forks the workers.
+    def worker_calls = rows.drop(1).map(&:calls)
+
     def to_h
       { pss_kib: total(:pss), pss_with_monitor_kib: total(:pss) + (monitor ? monitor.memory.pss : 0),
         private_dirty_kib: total(:private_dirty), code_pss_kib: total(:code),

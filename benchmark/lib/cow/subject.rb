@@ -32,10 +32,12 @@ module Cow
     def self.absence = nil
 
     # @param directory [String] an empty one, for its files
-    def initialize(application, amounts, directory)
+    # @param earlier [Hash{String => Hash{Symbol => Sample}}] what others have shown in this round, by name and stage
+    def initialize(application, amounts, directory, earlier)
       @application = application
       @amounts = amounts
       @directory = directory
+      @earlier = earlier
     end
 
     # Starts it, has it work, and ends it.
@@ -52,7 +54,7 @@ module Cow
 
     private
 
-    attr_reader :application, :amounts
+    attr_reader :application, :amounts, :earlier
 
     def path(name) = File.join(@directory, name)
 

@@ -15,4 +15,5 @@ pub mod memory;
 pub mod packet;
 pub mod process;
 pub mod shared;
+pub mod stack;
 pub mod tcp;

@@ -22,12 +22,12 @@ use pitchfork_core::reactor::{Counts, Link, Queues};
 use pitchfork_core::scoreboard::Scoreboard;
 use pitchfork_core::sys::bell::Bell;
 use pitchfork_core::sys::channel::{Channel, Received};
-use pitchfork_core::sys::{clock, process};
+use pitchfork_core::sys::{clock, process, stack};
 
 use super::child::{House, Post, Settings};
 use super::mold::Mold;
 use super::server::Server;
-use super::{Role, signals};
+use super::{Role, prepare, signals};
 use crate::vm::fork::{Side, fork};
 use crate::vm::gvl;
 
@@ -114,6 +114,9 @@ impl Monitor {
 
     /// Runs until the goal is reached or the server has stopped.
     pub fn run(&mut self, ruby: &Ruby, goal: Goal) -> Result<Outcome, Error> {
+        if self.settings.mold_prepare {
+            prepare::settle(ruby)?;
+        }
         if let Some(role) = self.handle(ruby, Event::Start, None)? {
             return Ok(Outcome::Child(role));
         }
@@ -310,6 +313,8 @@ impl Monitor {
             }
         };
         self.scoreboard.assign(slot, token, kind, 0, None);
+        // What is left of it would go on to every process of the server.
+        stack::release_unused();
         match fork(ruby) {
             Ok(Side::Parent { child }) => {
                 drop(theirs);

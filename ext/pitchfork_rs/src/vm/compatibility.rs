@@ -6,11 +6,15 @@ use magnus::{Error, Ruby, Value};
 
 use super::fork::process;
 
-/// Calls `Process.warmup`, which came with Ruby 3.3.
-pub fn warm_up(ruby: &Ruby) -> Result<(), Error> {
-    let process = process(ruby)?;
-    if process.respond_to("warmup", false)? {
-        process.funcall::<_, _, Value>("warmup", ())?;
+/// Whether there is `Process.warmup`, which came with Ruby 3.3 and packs objects together.
+pub fn packs_objects(ruby: &Ruby) -> Result<bool, Error> {
+    process(ruby)?.respond_to("warmup", false)
+}
+
+/// Calls `Process.warmup`, if there is one.
+pub fn pack_objects(ruby: &Ruby) -> Result<(), Error> {
+    if packs_objects(ruby)? {
+        process(ruby)?.funcall::<_, _, Value>("warmup", ())?;
     }
     Ok(())
 }

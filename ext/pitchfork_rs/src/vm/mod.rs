@@ -7,5 +7,6 @@ pub mod fork;
 pub mod gvl;
 pub mod hash;
 pub mod io;
+pub mod slots;
 pub mod string;
 pub mod title;
