@@ -1,11 +1,13 @@
-//! Fuzz targets for the HTTP layer of pitchfork-rs, as plain functions: each takes any bytes, and panics if the layer
-//! broke a promise on them.
+//! Fuzz targets for the HTTP layer of pitchfork-rs and for its connections that wait, as plain functions: each takes any
+//! bytes, and panics if a promise was broken on them.
 
 pub mod chunked;
+pub mod connection;
 pub mod differential;
 pub mod framing;
 pub mod head;
 pub mod mutator;
+pub mod parcel;
 pub mod pieces;
 pub mod reference;
 pub mod response;
@@ -16,12 +18,14 @@ use pitchfork_core::http::Limits;
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("head", head::run),
     ("framing", framing::run),
     ("chunked", chunked::run),
     ("response", response::run),
     ("differential", differential::run),
+    ("parcel", parcel::run),
+    ("connection", connection::run),
 ];
 
 /// Limits so low that short inputs reach all of them.

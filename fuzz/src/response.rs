@@ -4,7 +4,7 @@
 //! `\n`, `\r`, `\0` and `\\` stand for the bytes they usually do.
 
 use pitchfork_core::http::{
-    BodyFraming, BodySize, EarlyHints, Outcome, RequestFacts, ResponseHead, Version, error_response,
+    BodyFraming, BodySize, EarlyHints, Ending, Outcome, RequestFacts, ResponseHead, Version, error_response,
 };
 
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
@@ -25,7 +25,9 @@ pub fn run(input: &[u8]) {
     for head in [false, true] {
         for version in [Version::Http10, Version::Http11] {
             for body in [BodySize::Known(size), BodySize::Unknown, BodySize::Stream] {
-                check_head(status, &fields, RequestFacts { head, version }, body);
+                for persistent in [false, true] {
+                    check_head(status, &fields, RequestFacts { head, version, persistent }, body);
+                }
             }
         }
     }
@@ -67,7 +69,7 @@ fn check_head(status: u16, fields: &[Field], request: RequestFacts, body: BodySi
     let mut out = BEFORE.to_vec();
     let mut head = ResponseHead::new(&mut out, status, DATE);
     let outcomes: Vec<_> = fields.iter().map(|(name, value)| head.field(name, value)).collect();
-    let framing = head.finish(request, body);
+    let Ending { framing, persists } = head.finish(request, body);
     let written = out.strip_prefix(BEFORE).unwrap_or_default();
 
     let status = if (100..1000).contains(&status) { status } else { 500 };
@@ -77,8 +79,15 @@ fn check_head(status: u16, fields: &[Field], request: RequestFacts, body: BodySi
 
     let date = (b"Date".to_vec(), DATE.to_vec());
     assert_eq!(lines.remove(0), date, "the server's date comes first");
-    if status != 101 {
-        assert_eq!(lines.pop(), Some((b"Connection".to_vec(), b"close".to_vec())));
+    let is_plain = matches!(framing, BodyFraming::None | BodyFraming::Length(_) | BodyFraming::Chunked);
+    assert!(!persists || (request.persistent && is_plain && status >= 200 && body != BodySize::Stream));
+    let said = match (persists, request.version) {
+        (false, _) => Some("close"),
+        (true, Version::Http10) => Some("keep-alive"),
+        (true, Version::Http11) => None,
+    };
+    if let Some(said) = said.filter(|_| status != 101) {
+        assert_eq!(lines.pop(), Some((b"Connection".to_vec(), said.into())));
     }
     let mut expected = Vec::new();
     for ((name, value), outcome) in fields.iter().zip(outcomes) {

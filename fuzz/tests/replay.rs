@@ -86,3 +86,13 @@ fn response() {
 fn differential() {
     target("differential");
 }
+
+#[test]
+fn parcel() {
+    target("parcel");
+}
+
+#[test]
+fn connection() {
+    target("connection");
+}
