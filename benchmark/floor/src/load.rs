@@ -1,4 +1,5 @@
-//! A load: one thread keeps so many connections open, each for one request, and judges every answer.
+//! A load: one thread keeps so many connections open, each for one request or for one after the other, and judges
+//! every answer.
 
 use std::fmt::{self, Write as _};
 use std::fs;
@@ -51,6 +52,8 @@ pub struct Load {
     pub connections: usize,
     pub until: Until,
     pub kinds: Vec<Kind>,
+    /// Whether a connection is good for more than one request.
+    pub keep_alive: bool,
 }
 
 /// A connection with its request under way.
@@ -75,18 +78,25 @@ impl Load {
         let mut ready: Vec<usize> = (0..self.connections).collect();
         loop {
             for index in ready.drain(..) {
-                if let Some(exchange) = &mut exchanges[index] {
-                    if !exchange.read(&mut chunk).map_err(|reason| self.explain(exchange.kind, &reason))? {
+                let mut used = None;
+                if let Some(mut exchange) = exchanges[index].take() {
+                    let kind = exchange.kind;
+                    let read = exchange.read(&mut chunk, self.keep_alive);
+                    if !read.map_err(|reason| self.explain(kind, &reason))? {
+                        exchanges[index] = Some(exchange);
                         continue;
                     }
-                    latencies[exchange.kind].push(nanoseconds(exchange.began.elapsed()));
-                    exchanges[index] = None;
+                    latencies[kind].push(nanoseconds(exchange.began.elapsed()));
+                    used = (self.keep_alive && !says_close(&exchange.answer)).then_some(exchange.socket);
                     open -= 1;
                 }
                 if !self.until.is_over(began.elapsed(), sent) {
                     let kind = turns.next();
-                    let exchange = self.begin(kind, index, &epoll).map_err(|error| self.explain(kind, &error))?;
-                    exchanges[index] = Some(exchange);
+                    let exchange = match used {
+                        Some(socket) => self.go_on(kind, socket),
+                        None => self.begin(kind, index, &epoll),
+                    };
+                    exchanges[index] = Some(exchange.map_err(|error| self.explain(kind, &error))?);
                     sent += 1;
                     open += 1;
                 }
@@ -101,13 +111,25 @@ impl Load {
     fn begin(&self, kind: usize, index: usize, epoll: &OwnedFd) -> Result<Exchange, Errno> {
         let began = Instant::now();
         let socket = self.address.connect().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let mut rest = &self.kinds[kind].bytes[..];
-        while !rest.is_empty() {
-            rest = &rest[rustix::io::write(&socket, rest)?..];
-        }
+        self.send(kind, &socket)?;
         rustix::io::ioctl_fionbio(&socket, true)?;
         epoll::add(epoll, &socket, EventData::new_u64(index as u64), EventFlags::IN)?;
         Ok(Exchange { socket, kind, began, answer: Vec::new() })
+    }
+
+    fn go_on(&self, kind: usize, socket: OwnedFd) -> Result<Exchange, Errno> {
+        let began = Instant::now();
+        // What no server has read yet has room in the kernel.
+        self.send(kind, &socket)?;
+        Ok(Exchange { socket, kind, began, answer: Vec::new() })
+    }
+
+    fn send(&self, kind: usize, socket: &OwnedFd) -> Result<(), Errno> {
+        let mut rest = &self.kinds[kind].bytes[..];
+        while !rest.is_empty() {
+            rest = &rest[rustix::io::write(socket, rest)?..];
+        }
+        Ok(())
     }
 
     fn explain(&self, kind: usize, reason: &dyn fmt::Display) -> String {
@@ -131,9 +153,13 @@ fn wait(epoll: &OwnedFd, connections: usize) -> Result<Vec<usize>, String> {
 }
 
 impl Exchange {
-    /// Reads what is there. True at the end of file, if the answer was as it should be.
-    fn read(&mut self, chunk: &mut [u8]) -> Result<bool, String> {
+    /// Reads what is there. True at the end, which is that of the file or that of the answer, if the answer was as it
+    /// should be.
+    fn read(&mut self, chunk: &mut [u8], keep_alive: bool) -> Result<bool, String> {
         loop {
+            if keep_alive && is_whole(&self.answer) {
+                return judge(&self.answer).map(|()| true);
+            }
             match rustix::io::read(&self.socket, &mut *chunk) {
                 Ok(0) => return judge(&self.answer).map(|()| true),
                 Ok(length) => self.answer.extend_from_slice(&chunk[..length]),
@@ -145,6 +171,29 @@ impl Exchange {
     }
 }
 
+/// Whether there is a head, and at least as much behind it as it promises.
+fn is_whole(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    let Some((head, _)) = text.split_once("\r\n\r\n") else { return false };
+    promised(head).is_none_or(|promised| answer.len() >= head.len() + "\r\n\r\n".len() + promised)
+}
+
+fn promised(head: &str) -> Option<usize> {
+    field(head, "content-length")?.parse().ok()
+}
+
+/// Whether the server closes the connection behind this answer.
+fn says_close(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    let head = text.split("\r\n\r\n").next().unwrap_or_default();
+    field(head, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+}
+
+fn field<'h>(head: &'h str, wanted: &str) -> Option<&'h str> {
+    let fields = head.lines().filter_map(|line| line.split_once(':'));
+    fields.filter(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim()).next()
+}
+
 /// Status 200, and as many bytes as `Content-Length` promises.
 fn judge(answer: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(answer);
@@ -152,12 +201,7 @@ fn judge(answer: &[u8]) -> Result<(), String> {
     if !head.starts_with("HTTP/1.1 200 ") {
         return Err(format!("the answer is {:?}", head.lines().next().unwrap_or_default()));
     }
-    let promised = head
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-        .and_then(|(_, value)| value.trim().parse::<usize>().ok())
-        .ok_or("no Content-Length")?;
+    let promised = promised(head).ok_or("no Content-Length")?;
     let came = answer.len() - head.len() - "\r\n\r\n".len();
     if came == promised { Ok(()) } else { Err(format!("{came} of {promised} bytes came")) }
 }

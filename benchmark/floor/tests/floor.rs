@@ -68,8 +68,12 @@ impl Floor {
     }
 
     fn load(&self, option: &str, value: &str) -> Output {
+        self.load_with(&[option, value])
+    }
+
+    fn load_with(&self, options: &[&str]) -> Output {
         let kind = format!("get=1={}", self.directory.path().join("request").display());
-        Command::new(FLOOR).args(["load", &self.address, option, value, &kind]).output().unwrap()
+        Command::new(FLOOR).args(["load", &self.address]).args(options).arg(&kind).output().unwrap()
     }
 
     fn status(&self) -> String {
@@ -86,9 +90,9 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 /// The calls that strace sees while the load runs, or why it sees none.
-fn traced(floor: &Floor, requests: &str) -> Result<Vec<String>, String> {
+fn traced(floor: &Floor, load: &[&str]) -> Result<Vec<String>, String> {
     // An answer, and sleep after it: all that came before is over.
-    assert!(floor.load("--requests", "1").status.success());
+    assert!(floor.load_with(load).status.success());
     wait_until("the floor waits", || floor.status().contains("State:\tS"));
     let trace = floor.directory.path().join("trace");
     let mut command = Command::new("strace");
@@ -99,7 +103,7 @@ fn traced(floor: &Floor, requests: &str) -> Result<Vec<String>, String> {
     if !said.contains(" attached") {
         return Err(format!("strace says: {said}"));
     }
-    assert!(floor.load("--requests", requests).status.success());
+    assert!(floor.load_with(load).status.success());
     wait_until("the floor waits again", || floor.status().contains("State:\tS"));
     // Told to end, it detaches first and writes what it has seen.
     assert!(Command::new("kill").arg(strace.0.id().to_string()).status().unwrap().success());
@@ -119,7 +123,7 @@ fn name_of_call(line: &str) -> Option<String> {
 #[test]
 fn serves_a_connection_with_five_system_calls() {
     let floor = Floor::start(&[]);
-    let calls = match traced(&floor, "3") {
+    let calls = match traced(&floor, &["--requests", "3"]) {
         Ok(calls) => calls,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
@@ -127,6 +131,32 @@ fn serves_a_connection_with_five_system_calls() {
     // The first call may have been under way when strace came.
     let seen = if calls.first().is_some_and(|call| call == "accept4") { &expected[..] } else { &expected[1..] };
     assert_eq!(calls, seen);
+}
+
+#[test]
+fn serves_a_request_of_a_connection_that_stays_open_with_two_system_calls() {
+    let floor = Floor::start(&["--keep-alive"]);
+    let calls = match traced(&floor, &["--requests", "20", "--keep-alive"]) {
+        Ok(calls) => calls,
+        Err(reason) => return eprintln!("skipped: {reason}"),
+    };
+    let count = |name: &str| calls.iter().filter(|call| *call == name).count();
+    assert_eq!((count("accept4"), count("write"), count("close")), (1, 20, 1), "{calls:?}");
+    // The last one finds the end of the connection.
+    assert_eq!((count("read"), count("epoll_ctl")), (21, 1), "{calls:?}");
+    assert!(
+        calls
+            .iter()
+            .all(|call| matches!(&call[..], "accept4" | "read" | "write" | "close" | "epoll_ctl" | "epoll_pwait")),
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn keeps_connections_open_in_several_processes() {
+    let floor = Floor::start_unix(&["--keep-alive", "--workers", "2"]);
+    let output = floor.load_with(&["--requests", "100", "--connections", "8", "--keep-alive"]);
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("all\t100\t"));
 }
 
 #[test]
