@@ -29,6 +29,7 @@ module Garbage
       @rounds = 6
       @seconds = 5
       @interval = 10
+      @workers = 2
       @limit = 110
       @output = OUTPUT
       @settings = ["oob_gc true"]
@@ -88,7 +89,11 @@ module Garbage
 
     def contender(setting)
       Run::Contender.new(setting) do |place|
-        config = place.write("config.rb", "worker_processes 1\nlisten #{place.address.directive.dump}\n#{setting}\n")
+        config = place.write("config.rb", <<~RUBY)
+          worker_processes #{@workers}
+          listen #{place.address.directive.dump}
+          #{setting}
+        RUBY
         [RbConfig.ruby, "-I#{Run::Contender::ROOT}/lib", "#{Run::Contender::ROOT}/exe/pitchfork-rs", "-E", "production",
          "-c", config, RACKUP]
       end
@@ -130,7 +135,7 @@ module Garbage
 
     def write(rounds)
       FileUtils.mkdir_p(File.dirname(@output))
-      here = { **Run::Surroundings.to_h, seconds: @seconds, interval: @interval }
+      here = { **Run::Surroundings.to_h, seconds: @seconds, interval: @interval, workers: @workers }
       File.write(@output, JSON.pretty_generate(here.merge(rounds: rounds)))
       puts "", "written: #{@output}"
     end
@@ -142,6 +147,7 @@ module Garbage
         opts.on("--interval MS", Integer, "milliseconds between requests, on average (10)") do |n|
           @interval = positive(n)
         end
+        opts.on("--workers N", Integer, "workers of each server (2)") { |n| @workers = positive(n) }
         opts.on("--limit N", Integer, "seconds after which no round begins (110)") { |n| @limit = positive(n) }
         opts.on("--settings A,B", Array, "what is compared with #{USUAL}, such as 'oob_gc every: 250'") do |settings|
           @settings = settings

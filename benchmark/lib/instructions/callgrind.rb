@@ -10,6 +10,8 @@ module Instructions
   class Callgrind
     ROOT = File.expand_path("../../..", __dir__)
     APP = File.expand_path("app.ru", __dir__)
+    # With so many, one always waits: whether the worker comes to rest between two requests would depend on time.
+    CLIENTS = 4
     # Everything takes some fifty times as long.
     PATIENCE = 120
     # Whatever the surroundings say must not change what the server does. With YJIT it would depend on time.
@@ -21,14 +23,13 @@ module Instructions
     end
 
     # What the only worker executes from its beginning (that of the processes that it was forked from included) to its
-    # end, with so many requests in between.
+    # end, with so many requests in between: a multiple of {CLIENTS}.
     # @return [Integer] instructions
     def count(requests)
       address = Bench::Address.free
       session = start(address)
       worker = wait_for(session, /worker=0 gen=0 pid=(\d+) ready/)
-      client = Bench::Client.new(address, timeout: PATIENCE)
-      requests.times { client.get }
+      ask(address, requests)
       session.signal(:TERM)
       Bench.wait_until("the server's end", seconds: PATIENCE) { session.ended? }
       Integer(wait_for(session, /^==#{worker}== Collected : (\d+)$/))
@@ -37,6 +38,19 @@ module Instructions
     end
 
     private
+
+    def ask(address, requests)
+      clients = Array.new(CLIENTS) do
+        Thread.new do
+          Thread.current.report_on_exception = false
+          client = Bench::Client.new(address, timeout: PATIENCE)
+          (requests / CLIENTS).times { client.get }
+        end
+      end
+      clients.each(&:join)
+    ensure
+      clients&.each(&:kill)
+    end
 
     def start(address)
       config = File.join(@directory, "config.rb")

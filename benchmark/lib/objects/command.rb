@@ -76,12 +76,12 @@ module Objects
 
     def parse(text)
       counts = text.lines.to_h { |line| line.split.then { |type, count| [type, Integer(count)] } }
-      counts.except("TOTAL", "FREE")
+      objects = counts.delete("TOTAL") - counts.delete("FREE")
+      { "objects" => objects, **counts, "others" => objects - counts.values.sum }
     end
 
     def show(name, counts)
-      others = counts.except(*TYPES).values.sum
-      puts format(FORMAT, name, *[counts.values.sum, *counts.values_at(*TYPES), others].map { |n| format("%.1f", n) })
+      puts format(FORMAT, name, *counts.values_at("objects", *TYPES, "others").map { |n| format("%.1f", n) })
     end
 
     def contenders

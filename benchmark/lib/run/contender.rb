@@ -69,7 +69,8 @@ module Run
 
     # What the floor sends: the same body below a head of the usual length.
     def floor_response
-      head = "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nConnection: close\r\n" \
+      connection = "Connection: close\r\n" unless scenario.keep_alive
+      head = "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n#{connection}" \
              "Content-Type: text/plain\r\nContent-Length: #{scenario.answer.bytesize}\r\n\r\n"
       write("response", head + scenario.answer)
     end
@@ -79,7 +80,7 @@ module Run
     Contender.new("floor") do |place|
       [Contender::FLOOR, "serve", place.address.directive, "--response", place.floor_response,
        "--workers", place.scenario.workers.to_s, "--body", place.scenario.body.to_s.bytesize.to_s,
-       "--pause-ms", place.scenario.pause.to_s]
+       "--pause-ms", place.scenario.pause.to_s, *("--keep-alive" if place.scenario.keep_alive)]
     end,
     Contender.new("pitchfork-rs") do |place|
       [RbConfig.ruby, "-I#{Contender::ROOT}/lib", "#{Contender::ROOT}/exe/pitchfork-rs", "-E", "production",

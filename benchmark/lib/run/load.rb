@@ -80,9 +80,11 @@ module Run
     def floor(option, value, patience)
       kinds = @scenario.kinds.map { |name, (weight, _)| "#{name}=#{weight}=#{@server.place.path("request-#{name}")}" }
       output = Bench::Tool.capture(Contender::FLOOR, "load", @server.address.directive, option, value.to_s,
-                                   "--connections", @scenario.connections.to_s, *kinds, seconds: patience)
+                                   "--connections", @scenario.connections.to_s, *keep_alive, *kinds, seconds: patience)
       self.class.parse_floor(output)
     end
+
+    def keep_alive = @scenario.keep_alive ? ["--keep-alive"] : []
 
     def write_requests
       host = @server.address.unix? ? "localhost" : @server.address.directive
@@ -93,7 +95,7 @@ module Run
     end
 
     def wrk_command(seconds)
-      fields = { "Connection" => "close", **@scenario.fields }.flat_map { |name, value| ["-H", "#{name}: #{value}"] }
+      fields = { **@scenario.connection, **@scenario.fields }.flat_map { |name, value| ["-H", "#{name}: #{value}"] }
       ["wrk", "-t1", "-c#{@scenario.connections}", "-d#{seconds}s", "--latency", *fields, *script,
        "http://#{@server.address}#{@scenario.path}"]
     end

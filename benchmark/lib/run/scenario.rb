@@ -11,14 +11,15 @@ module Run
   # @!attribute fields [Hash{String => String}] header fields of the request
   # @!attribute body [String, nil] of the request, which is a POST then
   # @!attribute answer [String] the body of a right response
+  # @!attribute keep_alive [Boolean] whether connections stay open for one request after the other
   # @!attribute pause [Integer] how long the application sleeps, in milliseconds
   # @!attribute baseline [String] the server whose figures are 1
   Scenario = Struct.new(:name, :title, :kinds, :fields, :body, :answer, :workers, :connections, :unix, :pause,
-                        :baseline, keyword_init: true) do
+                        :baseline, :keep_alive, keyword_init: true) do
     # @param path [String] where all requests are alike
     def initialize(path: nil, kinds: { "all" => [1, path] }, fields: {}, answer: "hello\n", workers: 1, connections: 4,
-                   unix: false, pause: 0, baseline: "floor", **rest)
-      super(kinds:, fields:, answer:, workers:, connections:, unix:, pause:, baseline:, **rest)
+                   unix: false, pause: 0, baseline: "floor", keep_alive: false, **rest)
+      super(kinds:, fields:, answer:, workers:, connections:, unix:, pause:, baseline:, keep_alive:, **rest)
     end
 
     def path = kinds.values.first.last
@@ -26,11 +27,14 @@ module Run
 
     # A whole request, as wrk sends it.
     def request(host, path = self.path)
-      lines = { "Host" => host, "Connection" => "close", **fields }
+      lines = { "Host" => host, **connection, **fields }
       lines["Content-Length"] = body.bytesize if body
       head = ["#{body ? "POST" : "GET"} #{path} HTTP/1.1", *lines.map { |name, value| "#{name}: #{value}" }]
       "#{head.join("\r\n")}\r\n\r\n#{body}"
     end
+
+    # What is said about the connection.
+    def connection = keep_alive ? {} : { "Connection" => "close" }
 
     def to_s
       "#{name}: #{title}; #{workers} worker#{"s" if workers > 1}, #{connections} connections"
@@ -68,6 +72,10 @@ module Run
     Scenario.new(name: "file", title: "a file of 100 KiB, by to_path", path: "/file", answer: LARGE),
     Scenario.new(name: "unix", title: "a short answer over a Unix socket", path: "/hello", unix: true),
     Scenario.new(name: "workers", title: "a short answer of 16 workers", path: "/hello", workers: 16, connections: 32),
+    Scenario.new(name: "keepalive", title: "a short answer on connections that stay open", path: "/hello",
+                 keep_alive: true),
+    Scenario.new(name: "keepalive-many", title: "the same of 16 workers", path: "/hello", keep_alive: true, workers: 16,
+                 connections: 64),
     Scenario.new(name: "slow", title: "an application that sleeps for 5 ms", path: "/sleep", pause: 5),
     Scenario.new(name: "fairness", title: "processor time of 0.2 ms (90 %), 2 ms and 30 ms (0.5 %)", kinds: UNEVEN,
                  workers: 8, connections: 16, baseline: "unicorn")

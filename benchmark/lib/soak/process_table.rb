@@ -9,6 +9,7 @@ module Soak
     Child = Struct.new(:pid, :kind, :nr, :generation, :status) do
       def mold? = kind == "mold"
       def worker? = kind == "worker"
+      def reactor? = kind == "reactor"
       def ready? = mold? ? status == "ready" : status.match?(/\Arequests: \d+, (waiting|processing)/)
       def requests = status && status[/\Arequests: (\d+)/, 1]&.to_i
       def role = worker? ? "worker[#{nr}]" : kind
@@ -18,6 +19,7 @@ module Soak
     # In KiB.
     Memory = Struct.new(:pss, :rss, :private_dirty)
 
+    REACTOR = "pitchfork-rs reactor"
     TITLE = /\(gen:(?<generation>\d+)\) (?<kind>mold|service|worker)(?:\[(?<nr>\d+)\])?(?: - (?<status>[^\0]*))?/
     GONE = Bench::Session::GONE
 
@@ -35,6 +37,8 @@ module Soak
     def describe(pid)
       command = File.binread("/proc/#{pid}/cmdline")
       return if command.empty?
+
+      return Child.new(pid, "reactor", nil, nil, "") if command.start_with?(REACTOR)
 
       title = command.match(TITLE) or return Child.new(pid, "unknown", nil, nil, command.tr("\0", " ").strip)
       Child.new(pid, title[:kind], title[:nr]&.to_i, title[:generation].to_i, title[:status].to_s.strip)

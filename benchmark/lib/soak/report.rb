@@ -10,7 +10,7 @@ module Soak
     FAILURES_SHOWN = 20
     LABEL = 26
 
-    attr_reader :name
+    attr_reader :name, :expectations
     attr_accessor :tally, :began
 
     def initialize(name)

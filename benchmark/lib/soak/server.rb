@@ -25,9 +25,12 @@ module Soak
     attr_writer :keep
 
     # Starts one in a new directory, yields it, and stops it. The directory stays if the block raises.
-    def self.run(workers: 4, unix: false)
+    #
+    # @param app [String] the directory of its `config.ru` and `pitchfork.rb`
+    # @param environment [Hash] more variables for the latter
+    def self.run(workers: 4, unix: false, app: APP, environment: {})
       directory = Dir.mktmpdir("pitchfork-rs-soak-")
-      server = new(directory, workers, unix)
+      server = new(directory, workers, unix, app, environment)
       server.keep = true
       server.start
       yield server
@@ -36,17 +39,19 @@ module Soak
       server&.clean_up
     end
 
-    def initialize(directory, workers, unix)
+    def initialize(directory, workers, unix, app, environment)
       @directory = directory
       @workers = workers
+      @app = app
+      @environment = environment
       @address = unix ? Bench::Address.new(File.join(directory, "soak.sock")) : Bench::Address.free
       @log = File.join(directory, "server.log")
     end
 
     def start
-      environment = { "SOAK_LISTEN" => @address.directive, "SOAK_WORKERS" => @workers.to_s }
+      environment = { "SOAK_LISTEN" => @address.directive, "SOAK_WORKERS" => @workers.to_s, **@environment }
       @session = Bench::Session.new(RbConfig.ruby, "-I", "#{ROOT}/lib", "#{ROOT}/exe/pitchfork-rs",
-                                    "-c", "#{APP}/pitchfork.rb", "#{APP}/config.ru",
+                                    "-c", "#{@app}/pitchfork.rb", "#{@app}/config.ru",
                                     log: @log, environment: environment)
       wait_until("all workers ready") { complete? }
     end
@@ -59,6 +64,11 @@ module Soak
 
     def children = ProcessTable.children_of(monitor)
     def molds = children.select(&:mold?)
+    def workers = children.select(&:worker?)
+
+    # Its pid, or nil: there is one as soon as one is wanted.
+    def reactor = children.find(&:reactor?)&.pid
+
     def generation = molds.filter_map(&:generation).max
 
     # Whether there is a mold, and a ready worker for each number.
@@ -68,7 +78,7 @@ module Soak
     end
 
     # Besides, nobody is coming or going, and all are of one generation.
-    def settled?(now_there = children)
+    def settled?(now_there = children.reject(&:reactor?))
       now_there.size == @workers + 1 && now_there.map(&:generation).uniq.size == 1 && complete?(now_there)
     end
 
