@@ -106,7 +106,10 @@ RSpec.describe "A busy worker", :server do
     end
     @server.alive_until("strace") { [0, 1].all? { |nr| @server.read("strace-#{nr}").include?("attached") } }
     client = connect.tap { |late| late.send(request) }
-    woken = @server.alive_until("the one that is woken") { @server.workers.find(&:stopped?) }
+    # The state of a process does not tell: it is stopped for a moment at each system call that is traced, too.
+    woken = @server.alive_until("the one that is woken") do
+      @server.workers.find { |worker| @server.read("strace-#{worker.nr}").include?("stopped by SIGSTOP") }
+    end
     Process.kill(:INT, *straces)
     straces.each { |pid| Process.wait(pid) }
     @server.signal(:KILL, to: woken.pid)

@@ -10,8 +10,6 @@ module ServerProcesses
     def worker? = !nr.nil?
     def idle? = title.end_with?("waiting")
     def status = title[/ - (.*)/, 1]
-    # By a signal, or by a tracer.
-    def stopped? = state.casecmp?("t")
     def sleeping? = state == "S"
     def state = File.read("/proc/#{pid}/stat")[/.*\) (\S)/m, 1]
   end
