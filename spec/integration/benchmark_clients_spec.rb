@@ -21,19 +21,23 @@ RSpec.describe "benchmark/clients", :in_tmpdir do
     thread = Thread.new do
       loop do
         socket = server.accept
-        Thread.new { socket.readpartial(1_000) && block.call(socket) }.report_on_exception = false
+        Thread.new { read(socket) && block.call(socket) }.report_on_exception = false
       end
     end
     (@ends ||= []) << -> { thread.kill && server.close }
     Bench::Address.new("127.0.0.1:#{server.local_address.ip_port}")
   end
 
+  def read(socket) = socket.readpartial(1_000).tap { @requests << socket }
+
   def reset(socket)
     socket.setsockopt(Socket::SOL_SOCKET, Socket::SO_LINGER, [1, 0].pack("ii"))
     socket.close
   end
 
-  def load_on(address) = Clients::Load.during(address, connections: 2, pause: 0.01) { sleep 0.2 }
+  def load_on(address)
+    Clients::Load.during(address, connections: 2, pause: 0.01) { wait_until("requests") { @requests.size > 8 } }
+  end
 
   def crowd_on(address, **counts)
     crowd = Clients::Crowd.new(address, { senders: 0, readers: 0, idle: 0, **counts })
@@ -43,10 +47,12 @@ RSpec.describe "benchmark/clients", :in_tmpdir do
     crowd&.close
   end
 
+  before { @requests = Queue.new }
+
   after { @ends&.each(&:call) }
 
   it "counts what is answered, on connections that stay open" do
-    tally = load_on(serve { |socket| loop { socket.write(good) && socket.readpartial(1_000) } })
+    tally = load_on(serve { |socket| loop { socket.write(good) && read(socket) } })
     expect(tally).to have_attributes(failed_count: 0, connects: 2, closed_idle: 0)
     expect(tally.ok).to be > 4
   end
