@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "support/descriptors"
 require "support/server"
 
 RSpec.describe "a supervisor's sockets", :server do
@@ -73,7 +74,7 @@ RSpec.describe "a supervisor's sockets", :server do
   end
 
   def sockets_of(pid)
-    Dir.children("/proc/#{pid}/fd").map { |fd| File.readlink("/proc/#{pid}/fd/#{fd}") }.grep(/socket/)
+    Descriptors.of(pid).values.grep(/socket/)
   end
 
   def inode_of(socket) = File.readlink("/proc/self/fd/#{socket.fileno}")

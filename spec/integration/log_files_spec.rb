@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "support/descriptors"
 require "support/server"
 
 RSpec.describe "log files", :server do
@@ -24,15 +25,7 @@ RSpec.describe "log files", :server do
 
   def open_files(server, name)
     [server.pid, *writers(server)].to_h do |pid|
-      [pid, links(pid).grep(%r{/#{Regexp.escape(name)}(?:\.1)?\z}).uniq.sort]
-    end
-  end
-
-  def links(pid)
-    Dir.children("/proc/#{pid}/fd").filter_map do |descriptor|
-      File.readlink("/proc/#{pid}/fd/#{descriptor}")
-    rescue SystemCallError
-      nil
+      [pid, Descriptors.of(pid).values.grep(%r{/#{Regexp.escape(name)}(?:\.1)?\z}).uniq.sort]
     end
   end
 

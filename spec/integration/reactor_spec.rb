@@ -1,22 +1,18 @@
 # frozen_string_literal: true
 
 require "time"
+require "support/descriptors"
 require "support/reactor"
 require "support/server"
 
 RSpec.describe "the reactor", :server do
   include ReactorExamples
 
-  # What the open descriptors of a process are, by number.
-  def descriptors(pid)
-    Dir.children("/proc/#{pid}/fd").to_h { |number| [number.to_i, File.readlink("/proc/#{pid}/fd/#{number}")] }
-  end
-
   # How many descriptors each process of a server has open, once the worker has let go of its last connection.
   def amounts(server)
     look = lambda do
-      server.children.to_h { |child| [child.title[/mold|worker|reactor/], descriptors(child.pid).size] }
-            .merge("monitor" => descriptors(server.pid).size)
+      server.children.to_h { |child| [child.title[/mold|worker|reactor/], Descriptors.of(child.pid).size] }
+            .merge("monitor" => Descriptors.of(server.pid).size)
     end
     wait_until("rest") { look.call.then { |seen| seen if server.worker&.idle? && seen == look.call } }
   end
@@ -199,10 +195,10 @@ RSpec.describe "the reactor", :server do
   describe "descriptors" do
     it "are its channel, its ends of the queues, and a way to say why it ends" do
       server = start_with_reactor(config: "KEPT = [File.open('config.rb'), *IO.pipe]")
-      open = descriptors(server.reactor.pid)
+      open = Descriptors.of(server.reactor.pid)
       expect(open.values_at(0, 1, 2)).to eq([File::NULL, File::NULL, server.path("log")])
       listener = server.log[/listening on addr=\S+ fd=(\d+)/, 1]
-      expect(open.values).not_to include(descriptors(server.pid).fetch(listener.to_i), server.path("config.rb"))
+      expect(open.values).not_to include(Descriptors.of(server.pid).fetch(listener.to_i), server.path("config.rb"))
       expect(open.values.grep(/\Asocket:/).size).to eq(3)
       # What is left wakes Ruby's own threads.
       expect(open.values.grep_v(/\Asocket:/).drop(3)).to all(start_with("anon_inode:").or(start_with("pipe:")))
@@ -235,7 +231,7 @@ RSpec.describe "the reactor", :server do
     server = start_with_reactor(config: "stderr_path 'errors'", log: "errors")
     File.rename(server.path("errors"), server.path("errors.1"))
     server.signal(:HUP)
-    wait_until("the new file") { descriptors(server.reactor.pid)[2] == server.path("errors") }
+    wait_until("the new file") { Descriptors.of(server.reactor.pid)[2] == server.path("errors") }
   end
 
   describe "whose fork fails" do

@@ -2,6 +2,7 @@
 
 require "json"
 require "open3"
+require_relative "descriptors"
 require_relative "server"
 
 # The application in `examples/rails`: installed in a directory of its own, prepared, and served.
@@ -50,14 +51,7 @@ module RailsExample
   end
 
   # The files of the database that a process has open.
-  def database_files(pid)
-    links = Dir.children("/proc/#{pid}/fd").filter_map do |number|
-      File.readlink("/proc/#{pid}/fd/#{number}")
-    rescue Errno::ENOENT
-      nil # closed meanwhile
-    end
-    links.grep(/\.sqlite3/)
-  end
+  def database_files(pid) = Descriptors.of(pid).values.grep(/\.sqlite3/)
 
   private
 

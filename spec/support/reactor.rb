@@ -7,7 +7,7 @@ module ReactorExamples
   WANTING = <<~'RUBY'
     require "socket"
     channel = lambda do
-      links = ->(pid) { Dir["/proc/#{pid}/fd/*"].to_h { |path| [path, File.exist?(path) && File.readlink(path)] } }
+      links = ->(pid) { Dir["/proc/#{pid}/fd/*"].to_h { |path| [path, (File.readlink(path) rescue nil)] } }
       own = links["self"].reject { |path, link| links[Process.ppid].value?(link) || !link.to_s.start_with?("socket:") }
       sockets = own.keys.map { |path| BasicSocket.for_fd(File.basename(path).to_i) }
       sockets.each { |socket| socket.autoclose = false }
